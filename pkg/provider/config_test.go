@@ -1,0 +1,294 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestProvidersFileIsRead(t *testing.T) {
+	t.Parallel()
+	configs, err := ReadConfigs([]byte("\ufeff" + `
+# two clouds
+- name: gce-main
+  type: gcp
+  maxInstances: 50
+  gcp:
+    project: my-project
+- {name: demo, type: mock}
+`))
+	require.NoError(t, err)
+	require.Len(t, configs, 2)
+	assert.Equal(t, "gce-main", configs[0].Name)
+	assert.Equal(t, "gcp", configs[0].Type)
+	assert.Equal(t, 50, configs[0].MaxInstances)
+	assert.Equal(t, "demo", configs[1].Name)
+	assert.Zero(t, configs[1].MaxInstances)
+	var block struct {
+		Project string `yaml:"project"`
+	}
+	require.NoError(t, configs[0].Decode(&block))
+	assert.Equal(t, "my-project", block.Project)
+}
+
+func TestNoProvidersCanBeMeant(t *testing.T) {
+	t.Parallel()
+	configs, err := ReadConfigs([]byte("[]"))
+	require.NoError(t, err)
+	assert.Empty(t, configs)
+}
+
+func TestFaultsOfTheProvidersFileSayWhereAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ promise, file, want string }{
+		{"empty file", "", "is empty; write a list of providers, [] for none"},
+		{"only a comment", "# soon\n", "is empty; write a list of providers, [] for none"},
+		{"not UTF-8", "- name: a\n  type: \xff\n", "line 2: is not UTF-8 text; save the file as UTF-8"},
+		{"not YAML", "- name: [a\n", "line 1: is not YAML: "},
+		{"no list", "name: a\ntype: mock\n", "line 1: must be a list: each provider begins with `- name:`"},
+		{"a word", "mock", "line 1: must be a list: each provider begins with `- name:`"},
+		{"two documents", "- {name: a, type: mock}\n---\n- {name: b, type: mock}\n", "line 3: a second document begins here; keep all providers in one list"},
+		{"entry is no mapping", "- mock\n", "line 1: entry 1: must be a mapping of keys to values"},
+		{"entry is nothing", "- {name: a, type: mock}\n-\n", "line 2: entry 2: must be a mapping of keys to values"},
+		{"no name", "- type: mock\n", "line 1: entry 1: name: must be set"},
+		{"empty name", "- name: ''\n  type: mock\n", "line 1: entry 1: name: must be set"},
+		{"name with a space", "- name: a b\n  type: mock\n", `line 1: entry 1 "a b": name: must be at most 63 characters without spaces`},
+		{"name of other space", "- name: \"a\\u0085b\"\n  type: mock\n", "name: must be at most 63 characters without spaces"},
+		{"long name", "- name: " + strings.Repeat("a", 64) + "\n  type: mock\n", "name: must be at most 63 characters without spaces"},
+		{"name is a number", "- name: 7\n  type: mock\n", "line 1: entry 1: name: must be a string; put it in quotes"},
+		{"name is nothing", "- name:\n  type: mock\n", "line 1: entry 1: name: has no value; give it one, or remove the key"},
+		{"same name", "- {name: a, type: mock}\n- type: gcp\n  name: a\n", `line 3: entry 2 "a": name: "a" is the name of entry 1 "a" already; give each entry its own`},
+		{"no type", "- name: a\n", `line 1: entry 1 "a": type: must be set`},
+		{"type is a list", "- name: a\n  type: [mock]\n", `line 2: entry 1 "a": type: must be a string; put it in quotes`},
+		{"cap below 0", "- name: a\n  type: mock\n  maxInstances: -1\n", `line 3: entry 1 "a": maxInstances: must be 0 (no cap) or more`},
+		{"cap is no number", "- name: a\n  type: mock\n  maxInstances: many\n", `line 3: entry 1 "a": maxInstances: must be a whole number of at most 64 bits`},
+		{"cap is too large", "- name: a\n  type: mock\n  maxInstances: 9223372036854775808\n", `line 3: entry 1 "a": maxInstances: must be a whole number of at most 64 bits`},
+		{"cap is huge", "- name: a\n  type: mock\n  maxInstances: 99999999999999999999\n", `line 3: entry 1 "a": maxInstances: must be a whole number of at most 64 bits`},
+		{"block of another type", "- name: a\n  type: mock\n  gcp: {project: p}\n", `line 3: entry 1 "a": gcp: this block does not belong to type mock; remove it, or change the type`},
+		{"unknown key", "- name: a\n  type: mock\n  maxinstances: 3\n", `line 3: entry 1 "a": maxinstances: is not known; an entry has name, type, maxInstances and the block mock`},
+		{"repeated key", "- name: a\n  type: mock\n  name: b\n", `line 3: entry 1 "a": name: is set on line 1 already; remove one`},
+		{"alias", "- &e {name: a, type: mock}\n- *e\n", "line 2: entry 2: must be a mapping of keys to values"},
+		{"alias as a value", "- name: &n a\n  type: *n\n", `line 2: entry 1 "a": type: aliases and tags are not read here; write the value out`},
+		{"tag", "- name: !!str 7\n  type: mock\n", "name: aliases and tags are not read here; write the value out"},
+	} {
+		t.Run(row.promise, func(t *testing.T) {
+			t.Parallel()
+			_, err := ReadConfigs([]byte(row.file))
+			require.ErrorContains(t, err, row.want)
+			var faults ConfigFaults
+			require.ErrorAs(t, err, &faults)
+			assert.Len(t, faults, 1, "one thing is wrong: %v", err)
+		})
+	}
+}
+
+func TestAllFaultsOfAProvidersFileAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	configs, err := ReadConfigs([]byte(`- name: a
+  type: mock
+  colour: red
+  gcp: {}
+- name: a
+  maxInstances: -3
+- type: mock
+  mock: {}
+  mock: {}
+`))
+	require.Error(t, err)
+	assert.Equal(t, strings.Join([]string{
+		`line 3: entry 1 "a": colour: is not known; an entry has name, type, maxInstances and the block mock`,
+		`line 4: entry 1 "a": gcp: this block does not belong to type mock; remove it, or change the type`,
+		`line 5: entry 2 "a": type: must be set`,
+		`line 5: entry 2 "a": name: "a" is the name of entry 1 "a" already; give each entry its own`,
+		`line 6: entry 2 "a": maxInstances: must be 0 (no cap) or more`,
+		`line 7: entry 3: name: must be set`,
+		`line 9: entry 3: mock: is set on line 8 already; remove one`,
+	}, "\n"), err.Error())
+	assert.Len(t, configs, 3, "what could be read can be checked further")
+}
+
+func TestSyntaxFaultsDoNotQuoteTheFile(t *testing.T) {
+	t.Parallel()
+	_, err := ReadConfigs([]byte("- name: a\n  type: mock\n  mock: {basicAuth: 'crawler:hunter2'\n"))
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "hunter2")
+}
+
+func TestProvidersFileIsLoaded(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "providers.yaml")
+	_, err := LoadConfigs(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "read providers file")
+
+	require.NoError(t, os.WriteFile(path, []byte("- {name: a, type: mock}"), 0o600))
+	configs, err := LoadConfigs(path)
+	require.NoError(t, err)
+	assert.Len(t, configs, 1)
+
+	require.NoError(t, os.WriteFile(path, []byte("- {name: a}"), 0o600))
+	configs, err = LoadConfigs(path)
+	require.EqualError(t, err, "providers file "+path+`: line 1: entry 1 "a": type: must be set`)
+	assert.Len(t, configs, 1)
+}
+
+// settings has a field of every kind that a block may have.
+type settings struct {
+	Text    string            `yaml:"text"`
+	Flag    bool              `yaml:"flag,omitempty"`
+	Switch  *bool             `json:"switch"`
+	Count   int               `yaml:"count"`
+	Small   int32             `yaml:"small"`
+	Delay   time.Duration     `yaml:"delay"`
+	Words   []string          `yaml:"words"`
+	Labels  map[string]string `yaml:"labels"`
+	Nested  inner             `yaml:"nested"`
+	Lists   []inner           `yaml:"lists"`
+	Ratio   float64           `yaml:"ratio"`
+	Skipped string            `yaml:"-"`
+	hidden  string
+}
+
+type inner struct {
+	Zone string `yaml:"zone"`
+}
+
+func entryWith(t *testing.T, block string) Config {
+	t.Helper()
+	configs, err := ReadConfigs([]byte("- name: a\n  type: mock\n  mock:\n" + block))
+	require.NoError(t, err)
+	require.Len(t, configs, 1)
+	return configs[0]
+}
+
+func TestBlockIsDecoded(t *testing.T) {
+	t.Parallel()
+	got := settings{Text: "default", Count: 9}
+	require.NoError(t, entryWith(t, `
+    text: |
+      two
+      lines
+    flag: true
+    switch: false
+    small: -7
+    delay: 90s
+    words: [a, "7"]
+    labels: {team: crawl, "8": "9"}
+    nested:
+      zone: b
+    lists: [{zone: c}, {zone: d}]
+`).Decode(&got))
+	off := false
+	assert.Equal(t, settings{
+		Text: "two\nlines\n", Flag: true, Switch: &off, Count: 9, Small: -7, Delay: 90 * time.Second,
+		Words: []string{"a", "7"}, Labels: map[string]string{"team": "crawl", "8": "9"},
+		Nested: inner{"b"}, Lists: []inner{{"c"}, {"d"}},
+	}, got)
+}
+
+func TestAbsentBlockKeepsDefaults(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		promise string
+		config  Config
+	}{
+		{"empty block", entryWith(t, "\n")},
+		{"empty mapping", entryWith(t, "    {}\n")},
+		{"no block", Config{Name: "a", Type: "mock"}},
+	} {
+		got := settings{Text: "default", Delay: time.Second}
+		require.NoError(t, row.config.Decode(&got), row.promise)
+		assert.Equal(t, settings{Text: "default", Delay: time.Second}, got, row.promise)
+	}
+}
+
+func TestFaultsOfABlockSayWhereAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ promise, block, want string }{
+		{"number for text", "    text: 7\n", `line 4: entry 1 "a": mock.text: must be a string; put it in quotes`},
+		{"truth for text", "    text: true\n", "mock.text: must be a string; put it in quotes"},
+		{"nothing for text", "    text:\n", "mock.text: has no value; give it one, or remove the key"},
+		{"text for truth", "    flag: maybe\n", "mock.flag: must be true or false"},
+		{"text behind a pointer", "    switch: maybe\n", "mock.switch: must be true or false"},
+		{"text for number", "    count: many\n", "mock.count: must be a whole number of at most 64 bits"},
+		{"fraction for number", "    count: 1.5\n", "mock.count: must be a whole number of at most 64 bits"},
+		{"too large", "    small: 2147483648\n", "mock.small: must be a whole number of at most 32 bits"},
+		{"duration without unit", "    delay: 90\n", "mock.delay: must be a duration such as 90s or 10m, or 0"},
+		{"duration of words", "    delay: soon\n", "mock.delay: must be a duration such as 90s or 10m, or 0"},
+		{"duration below 0", "    delay: -1s\n", "mock.delay: must be a duration such as 90s or 10m, or 0"},
+		{"word for list", "    words: a\n", "mock.words: must be a list"},
+		{"number in list", "    words:\n    - a\n    - 7\n", `line 6: entry 1 "a": mock.words[1]: must be a string; put it in quotes`},
+		{"word for labels", "    labels: a\n", "mock.labels: must be a mapping of keys to values"},
+		{"number in labels", "    labels: {a: 7}\n", "mock.labels.a: must be a string; put it in quotes"},
+		{"word for mapping", "    nested: a\n", "mock.nested: must be a mapping of keys to values"},
+		{"unknown key inside", "    nested: {zones: a}\n", "mock.nested.zones: is not known; known here are zone"},
+		{"unknown key in a list", "    lists: [{zone: a}, {zones: b}]\n", "mock.lists[1].zones: is not known; known here are zone"},
+		{"field that is not written", "    Skipped: a\n", "mock.Skipped: is not known; known here are count, delay,"},
+		{"kind that nobody needs", "    ratio: 1.5\n", "mock.ratio: cannot be read into a float64; this is a fault of the program"},
+		{"merge key", "    <<: {text: a}\n", "mock.<<: is not known"},
+		{"block is a word", "    words\n", `line 4: entry 1 "a": mock: must be a mapping of keys to values`},
+	} {
+		t.Run(row.promise, func(t *testing.T) {
+			t.Parallel()
+			var s settings
+			err := entryWith(t, row.block).Decode(&s)
+			require.ErrorContains(t, err, row.want)
+			var faults ConfigFaults
+			require.ErrorAs(t, err, &faults)
+			assert.Len(t, faults, 1)
+			assert.Empty(t, s.hidden)
+		})
+	}
+}
+
+func TestAllFaultsOfABlockAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	var s settings
+	err := entryWith(t, "    texd: a\n    count: many\n    delay: soon\n    flag: true\n    flag: false\n").Decode(&s)
+	var faults ConfigFaults
+	require.ErrorAs(t, err, &faults)
+	lines := make([]int, len(faults))
+	for i, f := range faults {
+		lines[i] = f.Line
+	}
+	assert.Equal(t, []int{4, 5, 6, 8}, lines, err.Error())
+}
+
+func TestDecodeNeedsAPointer(t *testing.T) {
+	t.Parallel()
+	for _, into := range []any{nil, settings{}, (*settings)(nil)} {
+		require.ErrorContains(t, Config{Name: "a"}.Decode(into), `provider "a"`)
+	}
+}
+
+func TestFaultFindsItsLine(t *testing.T) {
+	t.Parallel()
+	c := entryWith(t, "    nested:\n      zone: a\n")
+	for _, row := range []struct {
+		key  string
+		line int
+	}{{"type", 2}, {"mock", 3}, {"mock.nested.zone", 5}, {"mock.nested.region", 4}, {"mock.nested.zone.part", 5}, {"gcp.project", 1}, {"", 1}} {
+		assert.Equal(t, row.line, c.Fault(row.key, "must be set").Line, row.key)
+	}
+	assert.Zero(t, Config{Name: "a"}.Fault("type", "must be set").Line)
+}
+
+func FuzzReadConfigs(f *testing.F) {
+	f.Add([]byte("- name: a\n  type: mock\n  mock: {delay: 1s, words: [a], nested: {zone: b}}\n"))
+	f.Add([]byte("- &a {name: *a, type: !!str mock}\n- ? [x]\n  : <<\n"))
+	f.Add([]byte("---\n...\n--- |\n x\n- >-\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		configs, err := ReadConfigs(data)
+		if err != nil && strings.TrimSpace(err.Error()) == "" {
+			t.Error("an error that says nothing")
+		}
+		for _, c := range configs {
+			_ = c.Decode(&settings{})
+		}
+	})
+}
