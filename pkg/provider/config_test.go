@@ -112,6 +112,13 @@ func TestAllFaultsOfAProvidersFileAreReportedAtOnce(t *testing.T) {
 	assert.Len(t, configs, 3, "what could be read can be checked further")
 }
 
+func TestNamesOfEntriesMadeInCodeAreChecked(t *testing.T) {
+	t.Parallel()
+	require.EqualError(t, CheckNames([]Config{{Name: "a"}, {Name: "b"}, {Name: "a"}, {}}).Err(),
+		`provider "a": name: "a" is the name of provider "a" already; give each entry its own`+"\n"+`provider "": name: must be set`)
+	require.NoError(t, CheckNames([]Config{{Name: "a"}, {Name: "b"}}).Err())
+}
+
 func TestSyntaxFaultsDoNotQuoteTheFile(t *testing.T) {
 	t.Parallel()
 	_, err := ReadConfigs([]byte("- name: a\n  type: mock\n  mock: {basicAuth: 'crawler:hunter2'\n"))
@@ -145,6 +152,7 @@ type settings struct {
 	Count   int               `yaml:"count"`
 	Small   int32             `yaml:"small"`
 	Delay   time.Duration     `yaml:"delay"`
+	Pause   time.Duration     `yaml:"pause"`
 	Words   []string          `yaml:"words"`
 	Labels  map[string]string `yaml:"labels"`
 	Nested  inner             `yaml:"nested"`
@@ -168,7 +176,7 @@ func entryWith(t *testing.T, block string) Config {
 
 func TestBlockIsDecoded(t *testing.T) {
 	t.Parallel()
-	got := settings{Text: "default", Count: 9}
+	got := settings{Text: "default", Count: 9, Pause: time.Hour}
 	require.NoError(t, entryWith(t, `
     text: |
       two
@@ -176,6 +184,7 @@ func TestBlockIsDecoded(t *testing.T) {
     flag: true
     switch: false
     small: -7
+    pause: 0
     delay: 90s
     words: [a, "7"]
     labels: {team: crawl, "8": "9"}

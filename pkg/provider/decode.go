@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -101,13 +102,11 @@ func whole(node ast.Node) (number int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	switch value := n.Value.(type) {
-	case int64:
-		return value, true
-	case uint64:
-		return int64(value), value <= 1<<63-1
+	if value, ok := n.Value.(uint64); ok {
+		return int64(value), value <= math.MaxInt64
 	}
-	return 0, false
+	number, ok = n.Value.(int64)
+	return number, ok
 }
 
 func (d *decoder) duration(node ast.Node, path string, v reflect.Value) {
