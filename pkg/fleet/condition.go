@@ -27,3 +27,42 @@ type Condition struct {
 // Conditions are unique by type, in the order of their first setting. Stored, they are a map from type to condition, so that
 // two writers never touch each other's.
 type Conditions []Condition
+
+// Get returns the condition of type t.
+func (c Conditions) Get(t ConditionType) (Condition, bool) {
+	for _, have := range c {
+		if have.Type == t {
+			return have, true
+		}
+	}
+	return Condition{}, false
+}
+
+// Set adds or replaces the condition of set's type and reports whether anything changed.
+// LastTransitionTime becomes now when the status flips or the condition is new, else it stays.
+func (c *Conditions) Set(set Condition, now time.Time) (changed bool) {
+	set.LastTransitionTime = now.UTC().Truncate(time.Microsecond)
+	for i, have := range *c {
+		if have.Type != set.Type {
+			continue
+		}
+		if have.Status == set.Status {
+			set.LastTransitionTime = have.LastTransitionTime
+		}
+		(*c)[i] = set
+		return have != set
+	}
+	*c = append(*c, set)
+	return true
+}
+
+// Drop removes the condition of type t and reports whether there was one.
+func (c *Conditions) Drop(t ConditionType) bool {
+	for i, have := range *c {
+		if have.Type == t {
+			*c = append((*c)[:i:i], (*c)[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
