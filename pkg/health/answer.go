@@ -22,9 +22,9 @@ type answer struct {
 	proxy  bool // the proxy itself may have written it: it was asked in the open
 }
 
-// read reads the final answer to req. The page is read only if the status is the expected one; it is
-// never closed, which would drain it: the connection is dropped anyway.
-func (w *wire) read(req *http.Request, absolute bool, check fleet.HealthCheck) (answer, *fault) {
+// read reads the final answer to req, with its page where the status is one of those wanted. The page
+// is never closed, which would drain it: the connection is dropped anyway.
+func (w *wire) read(req *http.Request, absolute bool, wanted func(code int) bool) (answer, *fault) {
 	limit := &io.LimitedReader{R: w.in, N: maxHead}
 	in := bufio.NewReader(limit)
 	resp, f := w.readHead(in, limit, req)
@@ -32,7 +32,7 @@ func (w *wire) read(req *http.Request, absolute bool, check fleet.HealthCheck) (
 		return answer{}, f
 	}
 	a := answer{code: resp.StatusCode, header: resp.Header, proxy: absolute}
-	if !a.expected(check) {
+	if !wanted(a.code) {
 		return a, nil
 	}
 	limit.N = 4 * MaxBody // leaves room for chunk sizes
@@ -84,11 +84,11 @@ func (a answer) result(check fleet.HealthCheck) Result {
 	switch {
 	case a.proxy && a.code == http.StatusProxyAuthRequired:
 		return unauthorized().result()
-	case a.expected(check) && !bytes.Contains(a.body, []byte(check.BodyContains)):
+	case expected(a.code, check) && !bytes.Contains(a.body, []byte(check.BodyContains)):
 		return fail(fleet.OutcomeBodyMismatch, "the page lacks the marker")
-	case a.expected(check) && a.extra:
+	case expected(a.code, check) && a.extra:
 		return fail(fleet.OutcomeBodyMismatch, "there is more than the target's answer")
-	case a.expected(check):
+	case expected(a.code, check):
 		return Result{Outcome: fleet.OutcomeOK, ExitAddress: a.exitAddress(check)}
 	case a.code == http.StatusForbidden || a.code == http.StatusTooManyRequests:
 		return fail(fleet.OutcomeBlocked, "the target answered %d", a.code)
@@ -98,9 +98,9 @@ func (a answer) result(check fleet.HealthCheck) Result {
 	return fail(fleet.OutcomeStatusMismatch, "the target answered %d", a.code)
 }
 
-func (a answer) expected(check fleet.HealthCheck) bool {
+func expected(code int, check fleet.HealthCheck) bool {
 	if check.ExpectedStatus == 0 {
-		return a.code >= 200 && a.code < 300
+		return code >= 200 && code < 300
 	}
-	return a.code == int(check.ExpectedStatus)
+	return code == int(check.ExpectedStatus)
 }

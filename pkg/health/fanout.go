@@ -32,7 +32,7 @@ func NewFanout(p Publisher) *Fanout { return &Fanout{publisher: p} }
 func (f *Fanout) Start(ctx context.Context, tick time.Time, targets []Target) (wait func(context.Context) error) {
 	var waits []func(context.Context) error
 	for chunk := range slices.Chunk(targets, TargetsPerMessage) {
-		data, err := json.Marshal(Message{Tick: tick.UTC(), Proxies: chunk})
+		data, err := json.Marshal(Message{Tick: canonical(tick), Proxies: chunk})
 		if err != nil {
 			waits = append(waits, func(context.Context) error { return err })
 			continue

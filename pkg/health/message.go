@@ -50,5 +50,9 @@ func DecodeMessage(data []byte, now time.Time) (Message, error) {
 			return Message{}, fmt.Errorf("proxies[%d].name: must be a proxy's name", i)
 		}
 	}
+	m.Tick = canonical(m.Tick)
 	return m, nil
 }
+
+// canonical is the form in which times come back from the store: ticks are compared with stored ones.
+func canonical(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -51,37 +51,26 @@ type Prober struct {
 // proxy gave a sign that it serves us are OutcomeConnectTimeout, later ones OutcomeTimeout. When ctx
 // ends first, or this machine has no sockets left, the outcome is OutcomeInconclusive.
 func (p *Prober) Probe(ctx context.Context, r Request) Result {
-	return p.timed(ctx, r.timeout(), func(ctx context.Context) Result {
-		a, f := p.through(ctx, r)
-		if f != nil {
-			return f.result()
-		}
-		return a.result(r.Check)
-	})
+	start := p.now()
+	limited, cancel := context.WithTimeout(ctx, r.timeout())
+	defer cancel()
+	result := judged(r.Check)(p.through(limited, r))
+	result.Latency = p.now().Sub(start)
+	if result.Outcome != fleet.OutcomeOK && ctx.Err() != nil {
+		// The caller gave up first; whatever broke may have broken because of that.
+		result = Result{Outcome: fleet.OutcomeInconclusive, Detail: "the probe was interrupted", Latency: result.Latency}
+	}
+	return result
 }
 
-// Direct asks for check.URL without any proxy, and judges what comes back alike.
-func (p *Prober) Direct(ctx context.Context, check fleet.HealthCheck, timeout time.Duration) Result {
-	return p.timed(ctx, timeout, func(ctx context.Context) Result {
-		a, f := p.direct(ctx, check)
+// judged turns an answer, or why there is none, into a result.
+func judged(check fleet.HealthCheck) func(answer, *fault) Result {
+	return func(a answer, f *fault) Result {
 		if f != nil {
 			return f.result()
 		}
 		return a.result(check)
-	})
-}
-
-func (p *Prober) timed(ctx context.Context, timeout time.Duration, probe func(context.Context) Result) Result {
-	start := p.now()
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	r := probe(limited)
-	r.Latency = p.now().Sub(start)
-	if r.Outcome != fleet.OutcomeOK && ctx.Err() != nil {
-		// The caller gave up first; whatever broke may have broken because of that.
-		return Result{Outcome: fleet.OutcomeInconclusive, Detail: "the probe was interrupted", Latency: r.Latency}
 	}
-	return r
 }
 
 // through asks a proxy.
@@ -95,36 +84,17 @@ func (p *Prober) through(ctx context.Context, r Request) (answer, *fault) {
 		return answer{}, f
 	}
 	defer c.Close()
+	wanted := func(code int) bool { return expected(code, r.Check) }
 	if u.Scheme == "http" {
-		return c.get(u, r.Check, r.Credentials, true)
+		return c.get(u, wanted, r.Credentials, true)
 	}
 	if f := c.connect(authority(u), r.Credentials); f != nil {
 		return answer{}, f
 	}
-	if f := c.encrypt(p.tlsConfig(u, r.Check)); f != nil {
+	if f := c.encrypt(p.tlsConfig(u, r.Check.InsecureSkipVerify)); f != nil {
 		return answer{}, f
 	}
-	return c.get(u, r.Check, nil, false)
-}
-
-// direct asks the target itself.
-func (p *Prober) direct(ctx context.Context, check fleet.HealthCheck) (answer, *fault) {
-	u, f := parseURL(check.URL)
-	if f != nil {
-		return answer{}, f
-	}
-	host, port, _ := net.SplitHostPort(authority(u))
-	c, f := p.dial(ctx, host, port)
-	if f != nil {
-		return answer{}, f
-	}
-	defer c.Close()
-	if u.Scheme == "https" {
-		if f := c.encrypt(p.tlsConfig(u, check)); f != nil {
-			return answer{}, f
-		}
-	}
-	return c.get(u, check, nil, false)
+	return c.get(u, wanted, nil, false)
 }
 
 func (p *Prober) now() time.Time {
@@ -145,9 +115,13 @@ func (r Request) timeout() time.Duration {
 func parseURL(s string) (*url.URL, *fault) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, &fault{outcome: fleet.OutcomeInconclusive, detail: "the health check's url is not an http or https URL"}
+		return nil, badURL()
 	}
 	return u, nil
+}
+
+func badURL() *fault {
+	return &fault{outcome: fleet.OutcomeInconclusive, detail: "the health check's url is not an http or https URL"}
 }
 
 // authority is host:port of a URL, IPv6 in brackets.

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"crawl.example.com/proxyfleet/pkg/fleet"
 )
 
 // userAgent is what proxies and targets see in their logs.
@@ -55,9 +53,9 @@ func (w *wire) encrypt(config *tls.Config) *fault {
 	return nil
 }
 
-// get asks for the check's page, u, and reads the answer: in absolute form, and with credentials,
-// when a proxy is asked.
-func (w *wire) get(u *url.URL, check fleet.HealthCheck, c *Credentials, absolute bool) (answer, *fault) {
+// get asks for u and reads the answer, with its page where the status is one of those wanted.
+// absolute is the form in which a proxy is asked; it may get credentials.
+func (w *wire) get(u *url.URL, wanted func(code int) bool, c *Credentials, absolute bool) (answer, *fault) {
 	req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Close: true, Header: http.Header{
 		"User-Agent":      {userAgent},
 		"Accept":          {"*/*"},
@@ -74,16 +72,16 @@ func (w *wire) get(u *url.URL, check fleet.HealthCheck, c *Credentials, absolute
 	if err := write(w.conn); err != nil {
 		return answer{}, w.fault(err)
 	}
-	return w.read(req, absolute, check)
+	return w.read(req, absolute, wanted)
 }
 
-func (p *Prober) tlsConfig(u *url.URL, check fleet.HealthCheck) *tls.Config {
+func (p *Prober) tlsConfig(u *url.URL, insecure bool) *tls.Config {
 	return &tls.Config{
 		ServerName:         u.Hostname(),
 		RootCAs:            p.RootCAs,
 		NextProtos:         []string{"http/1.1"},
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: check.InsecureSkipVerify, //nolint:gosec // the document's own choice
+		InsecureSkipVerify: insecure, //nolint:gosec // the document's own choice
 	}
 }
 
