@@ -80,14 +80,14 @@ type Operators interface {
 
 // Slot is one of a Proxy's places, held by a lease. An absent document is a free slot.
 type Slot struct {
-	Proxy       string    // document id is "{Proxy}.{N}"
-	N           int       // from 0
-	LeaseID     string    // see LEASES: "{proxy}.{n}.{random}"
-	Incarnation int64     // of the instance that the lease was granted on; 0 for External
-	Holder      string    // who asked; may be empty
-	RequestID   string    // may be empty
-	Target      string    // host that the crawler means to fetch; may be empty
-	Rebound     bool      // the sticky choice could not be given
+	Proxy       string // document id is "{Proxy}.{N}"
+	N           int    // from 0
+	LeaseID     string // see LEASES: "{proxy}.{n}.{random}"
+	Incarnation int64  // of the instance that the lease was granted on; 0 for External
+	Holder      string // who asked; may be empty
+	RequestID   string // may be empty
+	Target      string // host that the crawler means to fetch; may be empty
+	Rebound     bool   // the sticky choice could not be given
 	AcquireTime time.Time
 	ExpireTime  time.Time
 

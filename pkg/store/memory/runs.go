@@ -1,0 +1,54 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"crawl.example.com/proxyfleet/pkg/store"
+)
+
+// LockRun implements store.Runs.
+func (s *Store) LockRun(ctx context.Context, holder string, now time.Time, ttl time.Duration) (store.Run, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Run{}, err
+	}
+	defer s.mu.Unlock()
+	if s.run.Holder != "" && now.Before(s.run.ExpireTime) {
+		return cloneRun(s.run), store.ErrLocked
+	}
+	s.run.Fence++
+	s.run.Holder, s.run.ExpireTime, s.run.Version = holder, micros(now.Add(ttl)), s.commit()
+	return cloneRun(s.run), nil
+}
+
+// UnlockRun implements store.Runs.
+func (s *Store) UnlockRun(ctx context.Context, r store.Run) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if r.Fence != s.run.Fence || s.run.Holder == "" {
+		return store.ErrConflict
+	}
+	r.Holder, r.ExpireTime = "", time.Time{}
+	r.EndTime = micros(r.EndTime)
+	r.Version = s.commit()
+	s.run = cloneRun(r)
+	return nil
+}
+
+// GetRun implements store.Runs.
+func (s *Store) GetRun(ctx context.Context) (store.Run, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Run{}, err
+	}
+	defer s.mu.Unlock()
+	return cloneRun(s.run), nil
+}
+
+func cloneRun(r store.Run) store.Run {
+	r.Orphans, r.Cooldowns, r.Summary = maps.Clone(r.Orphans), maps.Clone(r.Cooldowns), slices.Clone(r.Summary)
+	return r
+}

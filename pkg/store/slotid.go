@@ -1,0 +1,10 @@
+package store
+
+import "strconv"
+
+// SlotID returns the document id of a slot: "{proxy}.{n}". As proxies have no dot in their names,
+// no two slots share one. Ids sort as strings: slot 10 comes before slot 2.
+func SlotID(proxy string, n int) string { return SlotPrefix(proxy) + strconv.Itoa(n) }
+
+// SlotPrefix returns what all slot ids of one proxy, and of no other, begin with.
+func SlotPrefix(proxy string) string { return proxy + "." }
