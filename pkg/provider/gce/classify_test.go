@@ -61,7 +61,7 @@ func operationDone(httpStatus int, code, message string, details ...string) stri
 // instance with a; lists are empty and operations are op.
 func scripted(t *testing.T, a answer, op string) *Provider {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return served(t, func(w http.ResponseWriter, r *http.Request) {
 		say := a
 		switch {
 		case strings.Contains(r.URL.Path, "/operations/"):
@@ -74,7 +74,13 @@ func scripted(t *testing.T, a answer, op string) *Provider {
 		}
 		w.WriteHeader(say.status)
 		fmt.Fprint(w, say.body)
-	}))
+	})
+}
+
+// served returns a provider whose API is h.
+func served(t *testing.T, h http.HandlerFunc) *Provider {
+	t.Helper()
+	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	p, err := Open(Settings{Project: project, Endpoint: server.URL}, newClock().Now)
 	require.NoError(t, err)
