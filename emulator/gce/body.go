@@ -3,7 +3,6 @@ package gce
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 )
 
@@ -120,10 +119,10 @@ func decode(r io.Reader, into any) error {
 	d := json.NewDecoder(io.LimitReader(r, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("Invalid JSON payload received. %w", err)
+		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("Invalid JSON payload received. Unexpected token after the object.")
+		return errors.New("more follows after the object")
 	}
 	return nil
 }

@@ -10,8 +10,11 @@ import (
 // filter says whether a resource with these fields is listed.
 type filter func(fields map[string]string) bool
 
-// term is one comparison of a filter: FIELD = "VALUE", FIELD != "VALUE" or FIELD:*.
-var term = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9._-]*)\s*(=|!=|:)\s*("(?:[^"\\]|\\.)*"|[^\s()"]+)$`)
+// term is one comparison at the beginning of a text: FIELD = "VALUE", FIELD != "VALUE" or FIELD:*.
+var term = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9._-]*)\s*(=|!=|:)\s*("(?:[^"\\]|\\.)*"|[^\s()"]+)`)
+
+// between is what may stand between two terms.
+var between = regexp.MustCompile(`^([\s()]|AND\b)*`)
 
 // filterable are the fields that can be compared; labels besides.
 var filterable = map[string]bool{
@@ -24,28 +27,20 @@ var filterable = map[string]bool{
 // server cannot compare.
 func parseFilter(text string) (filter, error) {
 	var all []filter
-	for _, part := range splitTerms(text) {
-		m := term.FindStringSubmatch(part)
+	for rest := text; ; {
+		rest = rest[len(between.FindString(rest)):]
+		if rest == "" {
+			break
+		}
+		m := term.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, fmt.Errorf("cannot read %q", part)
+			return nil, fmt.Errorf("cannot read %q", rest)
 		}
-		field, op, want := m[1], m[2], strings.Trim(m[3], `"`)
-		if !filterable[field] && !strings.HasPrefix(field, "labels.") {
-			return nil, fmt.Errorf("unknown field %q", field)
+		f, err := compare(m[1], m[2], strings.Trim(m[3], `"`))
+		if err != nil {
+			return nil, err
 		}
-		if op == ":" && want != "*" {
-			return nil, fmt.Errorf("only %s:* is known", field)
-		}
-		all = append(all, func(fields map[string]string) bool {
-			have, present := fields[field]
-			switch op {
-			case ":":
-				return present
-			case "!=":
-				return have != want
-			}
-			return present && have == want
-		})
+		all, rest = append(all, f), rest[len(m[0]):]
 	}
 	return func(fields map[string]string) bool {
 		for _, f := range all {
@@ -57,34 +52,25 @@ func parseFilter(text string) (filter, error) {
 	}, nil
 }
 
-// splitTerms cuts at AND and at parentheses, outside quotation marks.
-func splitTerms(text string) []string {
-	var parts []string
-	var part strings.Builder
-	quoted := false
-	flush := func() {
-		for _, p := range andWord.Split(part.String(), -1) {
-			if p = strings.TrimSpace(p); p != "" {
-				parts = append(parts, p)
-			}
-		}
-		part.Reset()
+// compare returns the filter of one term.
+func compare(field, op, want string) (filter, error) {
+	if !filterable[field] && !strings.HasPrefix(field, "labels.") {
+		return nil, fmt.Errorf("unknown field %q", field)
 	}
-	for _, r := range text {
-		if r == '"' {
-			quoted = !quoted
-		}
-		if !quoted && (r == '(' || r == ')') {
-			flush()
-			continue
-		}
-		part.WriteRune(r)
+	if op == ":" && want != "*" {
+		return nil, fmt.Errorf("only %s:* is known", field)
 	}
-	flush()
-	return parts
+	return func(fields map[string]string) bool {
+		have, present := fields[field]
+		switch op {
+		case ":":
+			return present
+		case "!=":
+			return have != want
+		}
+		return present && have == want
+	}, nil
 }
-
-var andWord = regexp.MustCompile(`(?:^|\s+)AND(?:\s+|$)`)
 
 func (vm *instance) fields(now time.Time) map[string]string {
 	status, _ := vm.status(now)

@@ -33,7 +33,7 @@ func (s *Server) insert(r *http.Request, now time.Time) answer {
 	}
 	var body resource
 	if err := decode(r.Body, &body); err != nil {
-		return refuse(http.StatusBadRequest, "parseError", "%s", err)
+		return refuse(http.StatusBadRequest, "parseError", "Invalid JSON payload received: %s", err)
 	}
 	k.name = body.Name
 	if earlier != nil {
