@@ -33,7 +33,7 @@ type Entry struct {
 	MaxLeases     int32                `json:"maxLeases" firestore:"maxLeases"`
 	Capacity      int32                `json:"capacity" firestore:"capacity"`                               // slots 0..Capacity-1 may be taken
 	Ceiling       int32                `json:"ceiling" firestore:"ceiling"`                                 // no live slot is at or above it
-	DrainDeadline time.Time            `json:"drainDeadline,omitzero" firestore:"drainDeadline,omitempty"`  // of leases below DrainingBelow, or of all when Gate is Draining
+	DrainDeadline time.Time            `json:"drainDeadline,omitzero" firestore:"drainDeadline,omitzero"`   // of leases below DrainingBelow, or of all when Gate is Draining
 	DrainingBelow int64                `json:"drainingBelow,omitempty" firestore:"drainingBelow,omitempty"` // leases on incarnations below it end by DrainDeadline
 	Verdict       Verdict              `json:"verdict" firestore:"verdict"`
 	Quarantine    map[string]time.Time `json:"quarantine,omitempty" firestore:"quarantine,omitempty"` // target host, encoded by QuarantineKey -> until
@@ -44,7 +44,7 @@ type Verdict struct {
 	Healthy     bool      `json:"healthy" firestore:"healthy"`
 	Outcome     Outcome   `json:"outcome,omitempty" firestore:"outcome,omitempty"`
 	Incarnation int64     `json:"incarnation,omitempty" firestore:"incarnation,omitempty"`
-	Since       time.Time `json:"since,omitzero" firestore:"since,omitempty"`
+	Since       time.Time `json:"since,omitzero" firestore:"since,omitzero"`
 }
 
 // Ready reports whether new leases may go to the Proxy, capacity aside.

@@ -65,10 +65,10 @@ type Instance struct {
 	State       string    `json:"state,omitempty" firestore:"state,omitempty"` // a provider.State; empty: intended, not seen yet
 	Address     string    `json:"address,omitempty" firestore:"address,omitempty"`
 	SpecHash    string    `json:"specHash,omitempty" firestore:"specHash,omitempty"`
-	Operation   string    `json:"operation,omitempty" firestore:"operation,omitempty"`  // the cloud's, see provider.Ref
-	IntentTime  time.Time `json:"intentTime,omitzero" firestore:"intentTime,omitempty"` // when the plane decided to create it
-	CreateTime  time.Time `json:"createTime,omitzero" firestore:"createTime,omitempty"` // the cloud's; zero until seen
-	Deleting    bool      `json:"deleting,omitempty" firestore:"deleting,omitempty"`    // its deletion was decided
+	Operation   string    `json:"operation,omitempty" firestore:"operation,omitempty"` // the cloud's, see provider.Ref
+	IntentTime  time.Time `json:"intentTime,omitzero" firestore:"intentTime,omitzero"` // when the plane decided to create it
+	CreateTime  time.Time `json:"createTime,omitzero" firestore:"createTime,omitzero"` // the cloud's; zero until seen
+	Deleting    bool      `json:"deleting,omitempty" firestore:"deleting,omitempty"`   // its deletion was decided
 }
 
 // StatusEndpoint is the address that leases hand out.
@@ -76,7 +76,7 @@ type StatusEndpoint struct {
 	Host        string    `json:"host" firestore:"host"`
 	Port        int32     `json:"port" firestore:"port"`
 	Incarnation int64     `json:"incarnation,omitempty" firestore:"incarnation,omitempty"` // 0 for External
-	Since       time.Time `json:"since,omitzero" firestore:"since,omitempty"`
+	Since       time.Time `json:"since,omitzero" firestore:"since,omitzero"`
 }
 
 // Drain says since when leases are waited for, and how long at most.
@@ -112,22 +112,22 @@ const (
 // Health is what probes of one incarnation have shown.
 type Health struct {
 	Incarnation          int64     `json:"incarnation,omitempty" firestore:"incarnation,omitempty"`
-	Tick                 time.Time `json:"tick,omitzero" firestore:"tick,omitempty"` // of the last probe counted; older results are dropped
-	LastProbeTime        time.Time `json:"lastProbeTime,omitzero" firestore:"lastProbeTime,omitempty"`
+	Tick                 time.Time `json:"tick,omitzero" firestore:"tick,omitzero"` // of the last probe counted; older results are dropped
+	LastProbeTime        time.Time `json:"lastProbeTime,omitzero" firestore:"lastProbeTime,omitzero"`
 	Healthy              bool      `json:"healthy" firestore:"healthy"` // the verdict
 	Outcome              Outcome   `json:"outcome,omitempty" firestore:"outcome,omitempty"`
 	Detail               string    `json:"detail,omitempty" firestore:"detail,omitempty"` // for people, never a secret, at most 200 bytes
 	LatencyMs            int64     `json:"latencyMs,omitempty" firestore:"latencyMs,omitempty"`
 	ConsecutiveSuccesses int32     `json:"consecutiveSuccesses,omitempty" firestore:"consecutiveSuccesses,omitempty"` // stops at the threshold
 	ConsecutiveFailures  int32     `json:"consecutiveFailures,omitempty" firestore:"consecutiveFailures,omitempty"`   // stops at the threshold
-	UnhealthySince       time.Time `json:"unhealthySince,omitzero" firestore:"unhealthySince,omitempty"`
+	UnhealthySince       time.Time `json:"unhealthySince,omitzero" firestore:"unhealthySince,omitzero"`
 	ExitAddress          string    `json:"exitAddress,omitempty" firestore:"exitAddress,omitempty"`
 }
 
 // Retry says what failed last, and when the plane tries again.
 type Retry struct {
 	Attempts  int32     `json:"attempts" firestore:"attempts"`
-	NotBefore time.Time `json:"notBefore,omitzero" firestore:"notBefore,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero" firestore:"notBefore,omitzero"`
 	Class     string    `json:"class" firestore:"class"` // NotFound, QuotaExceeded, Transient or Permanent
 	Reason    string    `json:"reason,omitempty" firestore:"reason,omitempty"`
 	Message   string    `json:"message,omitempty" firestore:"message,omitempty"`

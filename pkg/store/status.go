@@ -1,6 +1,12 @@
 package store
 
-import "crawl.example.com/proxyfleet/pkg/fleet"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"crawl.example.com/proxyfleet/pkg/fleet"
+)
 
 // MergeStatus returns have with the named fields taken from want; the other fields stay.
 func MergeStatus(have, want fleet.Status, fields StatusFields) fleet.Status {
@@ -51,4 +57,47 @@ func takeConditions(have *fleet.Conditions, want fleet.Conditions, owns func(fle
 		}
 	}
 	*have = out
+}
+
+// NormalStatus returns s in the form in which all stores give it back, so that statuses can be compared:
+// times in UTC microseconds, conditions by type, empty lists nil.
+func NormalStatus(s fleet.Status) fleet.Status {
+	s = s.Clone()
+	for _, i := range []*fleet.Instance{s.Instance, s.Next} {
+		if i != nil {
+			normalTimes(&i.IntentTime, &i.CreateTime)
+		}
+	}
+	if s.Endpoint != nil {
+		normalTimes(&s.Endpoint.Since)
+	}
+	if s.Drain != nil {
+		normalTimes(&s.Drain.Since, &s.Drain.Deadline)
+	}
+	if s.Retry != nil {
+		normalTimes(&s.Retry.NotBefore)
+	}
+	for _, h := range []*fleet.Health{&s.Health, &s.NextHealth} {
+		normalTimes(&h.Tick, &h.LastProbeTime, &h.UnhealthySince)
+	}
+	for i := range s.Events {
+		normalTimes(&s.Events[i].Time)
+	}
+	slices.SortFunc(s.Conditions, func(a, b fleet.Condition) int { return strings.Compare(string(a.Type), string(b.Type)) })
+	for i := range s.Conditions {
+		normalTimes(&s.Conditions[i].LastTransitionTime)
+	}
+	if len(s.Events) == 0 {
+		s.Events = nil
+	}
+	if len(s.Conditions) == 0 {
+		s.Conditions = nil
+	}
+	return s
+}
+
+func normalTimes(times ...*time.Time) {
+	for _, t := range times {
+		*t = t.UTC().Truncate(time.Microsecond)
+	}
 }

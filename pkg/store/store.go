@@ -112,9 +112,9 @@ type Slots interface {
 	// CreateSlot takes a free slot and, when req is not nil, records the request in the same commit.
 	// It returns the slot with Fence and Version. ErrExists when slot or request exists.
 	CreateSlot(ctx context.Context, s Slot, req *Request) (Slot, error)
-	// ReplaceSlot overwrites the slot if it still has version s.Version: with another LeaseID it is a
-	// takeover and gets a new Fence, else it keeps s.Fence. req as in CreateSlot. ErrConflict when
-	// the slot changed or is gone; ErrExists when the request exists.
+	// ReplaceSlot overwrites the slot if it still has version s.Version: a renewal keeps s.Fence; a
+	// takeover comes with Fence 0 and gets a new one. req as in CreateSlot. ErrConflict when the slot
+	// changed or is gone; ErrExists when the request exists.
 	ReplaceSlot(ctx context.Context, s Slot, req *Request) (Slot, error)
 	// DeleteSlot frees the slot if it still has version s.Version; ErrConflict when it changed or is
 	// gone.

@@ -42,8 +42,7 @@ func (s *Store) ReplaceSlot(ctx context.Context, slot store.Slot, req *store.Req
 		return slot, store.ErrExists
 	}
 	slot.Version = s.commit()
-	slot.Fence = have.Fence
-	if have.LeaseID != slot.LeaseID {
+	if slot.Fence == 0 {
 		slot.Fence = slot.Version.UnixMicro()
 	}
 	s.writeSlot(id, &have, &slot, req)
