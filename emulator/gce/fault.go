@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -12,8 +13,9 @@ type Fault struct {
 	Name   string // of these, those for this instance or operation; empty for all
 	Times  int    // how many calls it meets; 0 means all
 
-	Delay       time.Duration // the answer comes this much later
-	Status      int           // it is this error, with Reason, Message and RetryAfter
+	Delay       time.Duration   // the answer comes this much later
+	Until       <-chan struct{} // the answer comes when this is closed, unless it is nil
+	Status      int             // it is this error, with Reason, Message and RetryAfter
 	Reason      string
 	Message     string
 	RetryAfter  time.Duration
@@ -36,6 +38,26 @@ type OperationError struct {
 func (f *Fault) meets(c Call) bool {
 	return (f.Method == "" || f.Method == c.Method) && (f.Zone == "" || f.Zone == c.Zone) &&
 		(f.Name == "" || f.Name == c.Name) && f.Operation == nil
+}
+
+// wait holds an answer back; it reports whether anybody still waits for it.
+func (f *Fault) wait(ctx context.Context) bool {
+	if f.Delay > 0 {
+		select {
+		case <-time.After(f.Delay):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if f.Until == nil {
+		return true
+	}
+	select {
+	case <-f.Until:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (f *Fault) message() string {

@@ -2,6 +2,7 @@ package gce
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
@@ -109,4 +110,31 @@ func TestAnswersCanBeLateOrLost(t *testing.T) {
 	begun := time.Now()
 	assert.Equal(t, "PROVISIONING", w.status("vm"))
 	assert.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
+}
+
+func TestAnswersCanBeHeldBack(t *testing.T) {
+	t.Parallel()
+	w := start(t, Options{})
+	w.insert("vm", nil)
+	until, answered := make(chan struct{}), make(chan string)
+	w.Inject(Fault{Method: Get, Times: 1, Until: until})
+	go func() { answered <- w.status("vm") }()
+	require.Eventually(t, func() bool { return len(w.Calls()) == 2 }, 10*time.Second, time.Millisecond)
+	select {
+	case <-answered:
+		require.Fail(t, "it did not wait")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(until)
+	assert.Equal(t, "PROVISIONING", <-answered)
+
+	for _, forever := range []Fault{{Method: Get, Times: 1, Until: make(chan struct{})}, {Method: Get, Times: 1, Delay: time.Hour}} {
+		w.Inject(forever)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL()+"/compute/v1/projects/p/zones/"+zone+"/instances/vm", nil)
+		require.NoError(t, err)
+		_, err = http.DefaultClient.Do(req)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+	}
 }

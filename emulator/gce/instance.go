@@ -145,6 +145,21 @@ func (s *Server) End(project, zone, name string) bool {
 	return true
 }
 
+// Vanish removes an instance without a trace, as no call does. It reports whether there was one.
+func (s *Server) Vanish(project, zone, name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(s.opts.Now())
+	k := key{project, zone, name}
+	vm := s.instances[k]
+	if vm == nil {
+		return false
+	}
+	s.gone(vm)
+	delete(s.instances, k)
+	return true
+}
+
 // Names returns the names of all instances that there are, in any state and no order.
 func (s *Server) Names() []string {
 	s.mu.Lock()

@@ -105,3 +105,15 @@ func TestACallerIsToldWhenInstancesComeAndGo(t *testing.T) {
 	require.NoError(t, w.Close())
 	assert.Len(t, gone, 2, "the end of the server is the end of its instances")
 }
+
+func TestAnInstanceCanVanish(t *testing.T) {
+	t.Parallel()
+	gone := 0
+	w := start(t, Options{OnGone: func(Booted) { gone++ }})
+	w.insert("vm", nil)
+	w.advance(time.Minute)
+	require.True(t, w.Vanish(project, zone, "vm"))
+	assert.False(t, w.Vanish(project, zone, "vm"))
+	assert.Equal(t, "absent", w.status("vm"))
+	assert.Equal(t, 1, gone)
+}

@@ -29,12 +29,8 @@ func (s *Server) serve(m Method, h handler) http.HandlerFunc {
 			call.Name = peekName(r)
 		}
 		fault := s.begin(call)
-		if fault != nil && fault.Delay > 0 {
-			select {
-			case <-time.After(fault.Delay):
-			case <-r.Context().Done():
-				return
-			}
+		if fault != nil && !fault.wait(r.Context()) {
+			return
 		}
 		if fault != nil && fault.Status != 0 {
 			a := refuse(fault.Status, fault.Reason, "%s", fault.message())
