@@ -15,8 +15,9 @@ import (
 const (
 	minControlTimeout = 10 * time.Second
 	maxControlTimeout = 30 * time.Second
-	// controlMemory is how long a fetch is remembered; no tick's messages are under way for longer.
-	controlMemory = 10 * time.Minute
+	// controlMemory is how long a fetch answers for its tick. Messages of a tick are done with within
+	// a minute or so; one that is delivered again much later deserves another look.
+	controlMemory = 2 * time.Minute
 )
 
 // control tells a dead proxy from a dead target: it fetches a target's URL without any proxy, once
@@ -71,14 +72,14 @@ func (c *control) down(ctx context.Context, tick time.Time, check fleet.HealthCh
 func (c *control) fetch(ctx context.Context, k controlKey, check fleet.HealthCheck) *fetch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f, ok := c.fetches[k]; ok {
-		return f
-	}
 	now := c.now()
 	for k, f := range c.fetches {
 		if now.Sub(f.began) > controlMemory {
 			delete(c.fetches, k)
 		}
+	}
+	if f, ok := c.fetches[k]; ok {
+		return f
 	}
 	f := &fetch{done: make(chan struct{}), began: now}
 	c.fetches[k] = f

@@ -8,19 +8,12 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 )
 
-// DefaultExitAddressHeader is where a target tells the caller's address when the check names none.
-const DefaultExitAddressHeader = "X-Client-Address"
-
 // exitAddress finds the caller's address in an answer: the first IP address in the header or page.
 // It is empty when the check does not ask or the target does not tell.
 func (a answer) exitAddress(check fleet.HealthCheck) string {
 	switch check.ExitAddressFrom {
 	case "header":
-		name := check.ExitAddressHeader
-		if name == "" {
-			name = DefaultExitAddressHeader
-		}
-		return firstAddress(a.header.Get(name))
+		return firstAddress(a.header.Get(check.ExitAddressHeader))
 	case "body":
 		return firstAddress(string(a.body))
 	}

@@ -10,9 +10,6 @@ import (
 // rest costs: one write per Proxy in that time.
 const Heartbeat = 5 * time.Minute
 
-// Ignore is the value of HealthCheck.OnBlocked by which a blocked probe counts neither way.
-const Ignore = "Ignore"
-
 // Observation is a result and what it is a result of.
 type Observation struct {
 	Result
@@ -77,7 +74,7 @@ func count(h fleet.Health, o Observation, check fleet.HealthCheck, now time.Time
 		if o.ExitAddress != "" || check.ExitAddressFrom == "" {
 			h.ExitAddress = o.ExitAddress
 		}
-	case o.Outcome == fleet.OutcomeBlocked && check.OnBlocked == Ignore:
+	case o.Outcome == fleet.OutcomeBlocked && check.OnBlocked == fleet.OnBlockedIgnore: // counts neither way
 	default:
 		h.ConsecutiveSuccesses = 0
 		h.ConsecutiveFailures = min(h.ConsecutiveFailures+1, check.UnhealthyThreshold)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
+	"crawl.example.com/proxyfleet/pkg/secret"
 	"crawl.example.com/proxyfleet/pkg/store"
 )
 
@@ -28,15 +29,10 @@ type documents interface {
 	SetVerdict(ctx context.Context, shard int, name string, v fleet.Verdict) error
 }
 
-// resolver is pkg/secret's.
-type resolver interface {
-	Resolve(ctx context.Context, name, key string) (string, error)
-}
-
 // Deps are what a Sweeper works with. All are needed.
 type Deps struct {
 	Store   documents
-	Secrets resolver
+	Secrets secret.Resolver // that remembers: it is asked for every probe
 	Prober  *Prober
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -48,6 +44,7 @@ type Deps struct {
 type Sweeper struct {
 	Deps
 	control *control
+	warned  tickOnce
 	places  chan struct{}
 }
 
@@ -110,7 +107,7 @@ func (s *Sweeper) observe(ctx context.Context, p fleet.Proxy, at seat, tick time
 // probe probes p and, when that fails in a way that may be the target's fault, looks at the target.
 func (s *Sweeper) probe(ctx context.Context, p fleet.Proxy, at seat, tick time.Time) Result {
 	check := p.Spec.HealthCheckOrDefault()
-	credentials, fault := s.credentials(ctx, p)
+	credentials, fault := s.credentials(ctx, p, tick)
 	if fault != nil {
 		return fault.result()
 	}
@@ -128,25 +125,6 @@ func (s *Sweeper) probe(ctx context.Context, p fleet.Proxy, at seat, tick time.T
 			"url", redacted(check.URL), "tick", tick)
 	}
 	return Result{Outcome: fleet.OutcomeInconclusive, Detail: "the target is down", Latency: r.Latency}
-}
-
-// credentials resolves what the proxy asks for. A secret that is there and is no credentials is the
-// proxy's own fault: nobody can use it. One that cannot be read says nothing about the proxy.
-func (s *Sweeper) credentials(ctx context.Context, p fleet.Proxy) (*Credentials, *fault) {
-	ref := p.Spec.Endpoint.CredentialsSecretRef
-	if ref == nil {
-		return nil, nil
-	}
-	payload, err := s.Secrets.Resolve(ctx, ref.Name, ref.Key)
-	if err != nil {
-		s.Log.WarnContext(ctx, "credentials cannot be resolved", "proxy", p.Name, "secret", ref.Name, "error", err.Error())
-		return nil, &fault{outcome: fleet.OutcomeInconclusive, detail: "the credentials cannot be resolved"}
-	}
-	user, password, err := fleet.ParseCredentials(payload)
-	if err != nil {
-		return nil, &fault{outcome: fleet.OutcomeAuthFailed, detail: "the secret does not hold user:password", certain: true}
-	}
-	return &Credentials{Username: user, Password: password}, nil
 }
 
 // redacted is a URL without what may be secret in it.
