@@ -77,7 +77,7 @@ func (c *Cloud) room(req provider.CreateRequest, now time.Time) *provider.Error 
 	if c.faults.out[req.Zone] {
 		return &provider.Error{Class: provider.ErrQuotaExceeded, Reason: reasonStockOut, StockOut: true, Err: errors.New("the zone has no machines left")}
 	}
-	if c.faults.capacity > 0 && len(c.all(now)) >= c.faults.capacity {
+	if c.faults.capacity > 0 && len(c.all(now, anybodys)) >= c.faults.capacity {
 		return &provider.Error{Class: provider.ErrQuotaExceeded, Reason: reasonQuota, Err: fmt.Errorf("limit of %d instances", c.faults.capacity)}
 	}
 	if !c.silent && !c.closed {

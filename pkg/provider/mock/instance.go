@@ -108,8 +108,8 @@ func (c *Cloud) forget(i *instance) {
 	}
 }
 
-// all returns every instance that exists now, in the order in which they were made.
-func (c *Cloud) all(now time.Time) []provider.Instance {
+// all returns every instance that exists now and is wanted, in the order in which they were made.
+func (c *Cloud) all(now time.Time, wanted func(*instance) bool) []provider.Instance {
 	seen := make([]provider.Instance, 0, len(c.order))
 	kept := c.order[:0]
 	for _, i := range c.order {
@@ -118,9 +118,14 @@ func (c *Cloud) all(now time.Time) []provider.Instance {
 			c.forget(i)
 			continue
 		}
-		kept, seen = append(kept, i), append(seen, s)
+		kept = append(kept, i)
+		if wanted(i) {
+			seen = append(seen, s)
+		}
 	}
 	clear(c.order[len(kept):])
 	c.order = kept
 	return seen
 }
+
+func anybodys(*instance) bool { return true }

@@ -21,12 +21,7 @@ func (c *Cloud) ListByTag(ctx context.Context, tag string) ([]provider.Instance,
 	if e := c.faults.next(VerbList); e != nil {
 		return nil, about(*e, VerbList, provider.Ref{Name: tag})
 	}
-	var seen []provider.Instance
-	for _, i := range c.lagged(c.all(c.now())) {
-		if i.Owner == tag && tag != "" && !c.faults.hidden[i.Zone] {
-			seen = append(seen, i)
-		}
-	}
+	seen := c.view(func(i *instance) bool { return i.Owner == tag && tag != "" && !c.faults.hidden[i.Zone] })
 	c.calls.ListPages += max(1, (len(seen)+pageSize-1)/pageSize)
 	if c.faults.loses(VerbList) {
 		return nil, about(lostReply, VerbList, provider.Ref{Name: tag})
@@ -37,18 +32,21 @@ func (c *Cloud) ListByTag(ctx context.Context, tag string) ([]provider.Instance,
 	return seen, nil
 }
 
-// lagged returns what was all so many listings ago; nothing when there were not so many.
-func (c *Cloud) lagged(all []provider.Instance) []provider.Instance {
+// view returns the wanted instances as a listing shows them: as they are now or, when listings lag, as
+// they were so many listings ago; none when there were not so many.
+func (c *Cloud) view(wanted func(*instance) bool) []provider.Instance {
 	if c.faults.lag == 0 {
 		c.history = nil
-		return all
+		return c.all(c.now(), wanted)
 	}
-	c.history = append(c.history, all)
+	c.history = append(c.history, c.all(c.now(), anybodys))
 	if drop := len(c.history) - c.faults.lag - 1; drop > 0 {
 		c.history = slices.Delete(c.history, 0, drop)
 	}
 	if len(c.history) <= c.faults.lag {
 		return nil
 	}
-	return c.history[0]
+	return slices.DeleteFunc(slices.Clone(c.history[0]), func(i provider.Instance) bool {
+		return !wanted(&instance{Instance: i})
+	})
 }

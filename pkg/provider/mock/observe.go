@@ -47,7 +47,7 @@ func (c *Cloud) Made() int {
 func (c *Cloud) Instances() []provider.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := c.all(c.now())
+	all := c.all(c.now(), anybodys)
 	slices.SortFunc(all, func(a, b provider.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -90,8 +90,11 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
+	// Past what is buffered the server's reader must not be used: at the client's last word it would
+	// end the request's context, and with it the answer.
+	early := io.LimitReader(buffered, int64(buffered.Reader.Buffered()))
 	var both sync.WaitGroup
-	both.Go(func() { pass(target, buffered.Reader) })
+	both.Go(func() { pass(target, io.MultiReader(early, client)) })
 	both.Go(func() { pass(client, target) })
 	both.Wait()
 }
