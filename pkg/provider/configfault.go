@@ -40,19 +40,14 @@ func (fs ConfigFaults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns the faults in the order of the file as an error, each once; nil when there is none.
+// Err returns the faults in the order of the file as an error, nil when there is none.
 func (fs ConfigFaults) Err() error {
 	if len(fs) == 0 {
 		return nil
 	}
-	var once ConfigFaults
-	for _, f := range fs {
-		if !slices.Contains(once, f) {
-			once = append(once, f)
-		}
-	}
-	slices.SortStableFunc(once, func(a, b ConfigFault) int { return a.Line - b.Line })
-	return once
+	sorted := slices.Clone(fs)
+	slices.SortStableFunc(sorted, func(a, b ConfigFault) int { return a.Line - b.Line })
+	return sorted
 }
 
 // Fault returns a fault of the entry. key is a path from the entry down, such as "gcp.project"; the

@@ -214,6 +214,18 @@ func TestALaunchThatFailsAtOnceIsAcceptedAllTheSame(t *testing.T) {
 	assert.Equal(t, 1, c.Made())
 }
 
+func TestWhatWasDeletedDidNotFail(t *testing.T) {
+	t.Parallel()
+	c, clock := opened(t, Settings{ProvisionDelay: time.Minute})
+	c.InjectLaunchFailures(1, provider.Error{Class: provider.ErrQuotaExceeded})
+	created := create(t, c, request("a", 1))
+	require.NoError(t, c.Delete(t.Context(), created.Ref()))
+	clock.Advance(time.Minute)
+	_, err := c.Get(t.Context(), created.Ref())
+	require.ErrorIs(t, err, provider.ErrNotFound)
+	assert.Nil(t, provider.LaunchFailure(err))
+}
+
 func TestHiddenZonesAreNamed(t *testing.T) {
 	t.Parallel()
 	c, _ := opened(t, Settings{})

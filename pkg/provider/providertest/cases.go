@@ -15,6 +15,7 @@ func cases() []testCase {
 		{"create with another spec conflicts and changes nothing", createWithAnotherSpecConflicts},
 		{"the same name of another owner conflicts and is untouched", nameOfAnotherOwnerConflicts},
 		{"the next incarnation is another instance", nextIncarnationIsAnother},
+		{"a request against the rules is permanent and makes nothing", requestAgainstTheRules},
 		{"create after the instance went makes a new one", createAfterGoneMakesNew},
 
 		{"get of an absent instance is not found", getAbsent},

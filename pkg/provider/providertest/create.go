@@ -126,6 +126,28 @@ func nextIncarnationIsAnother(r *rig) {
 	r.same(next, r.awaitListed(r.owner, next.Name)[0])
 }
 
+func requestAgainstTheRules(r *rig) {
+	for _, row := range []struct {
+		wrong  string
+		change func(*provider.CreateRequest)
+	}{
+		{"name", func(c *provider.CreateRequest) { c.Name = "No_Name" }},
+		{"no owner", func(c *provider.CreateRequest) { c.Owner = "" }},
+		{"uid", func(c *provider.CreateRequest) { c.UID = "No Label" }},
+		{"spec hash", func(c *provider.CreateRequest) { c.SpecHash = "No Label" }},
+		{"incarnation", func(c *provider.CreateRequest) { c.Incarnation = 0 }},
+	} {
+		req := r.request()
+		row.change(&req)
+		_, err := r.cloud.Provider.Create(r.Context(), req)
+		require.Error(r, err, row.wrong)
+		assert.Equal(r, provider.ErrPermanent, provider.ClassOf(err), "%s: %v", row.wrong, err)
+		_, err = r.cloud.Provider.Get(r.Context(), req.Ref())
+		require.ErrorIs(r, err, provider.ErrNotFound, row.wrong)
+	}
+	r.awaitListed(r.owner)
+}
+
 func createAfterGoneMakesNew(r *rig) {
 	req := r.request()
 	created := r.create(req)
