@@ -51,14 +51,14 @@ func WithoutListener() Option { return func(c *Cloud) { c.silent = true } }
 // own.
 func New(_ context.Context, c provider.Config) (provider.Provider, error) {
 	var s Settings
-	if err := c.Decode(&s); err != nil {
+	var faults provider.ConfigFaults
+	if err := c.Decode(&s); err != nil && !errors.As(err, &faults) {
 		return nil, err
 	}
-	var found provider.ConfigFaults
-	for _, f := range s.check() {
-		found = append(found, c.Fault(c.Type+"."+f.key, f.message))
+	for _, f := range s.check() { // what could not be read is left out, and leaving out is no fault
+		faults = append(faults, c.Fault(c.Type+"."+f.key, f.message))
 	}
-	if err := found.Err(); err != nil {
+	if err := faults.Err(); err != nil {
 		return nil, err
 	}
 	return open(s), nil

@@ -43,11 +43,13 @@ func TestEverySettingIsReadFromTheProvidersFile(t *testing.T) {
 
 func TestAllFaultsOfTheBlockAreReported(t *testing.T) {
 	t.Parallel()
-	_, err := New(t.Context(), config(t, "    basicAuth: hunter2\n    failNextCreates: -1\n    failWith: magic\n    listLag: -2\n"))
+	_, err := New(t.Context(), config(t, "    basicAuth: hunter2\n    failNextCreates: -1\n    failWith: magic\n    listLag: -2\n    capacity: many\n    speed: 1\n"))
 	require.EqualError(t, err, `line 4: entry 1 "demo": mock.basicAuth: must be user:password
 line 5: entry 1 "demo": mock.failNextCreates: must be 0 or more
 line 6: entry 1 "demo": mock.failWith: must be one of permanent, quota, stockOut, transient
-line 7: entry 1 "demo": mock.listLag: must be 0 or more`)
+line 7: entry 1 "demo": mock.listLag: must be 0 or more
+line 8: entry 1 "demo": mock.capacity: must be a whole number of at most 64 bits
+line 9: entry 1 "demo": mock.speed: is not known; known here are basicAuth, capacity, createLimit, createWindow, failNextCreates, failWith, listLag, loseResponses, provisionDelay, purgeDelay, stockOut, stopDelay`)
 	_, err = New(t.Context(), config(t, "    provisionDelays: 1s\n"))
 	require.ErrorContains(t, err, `line 4: entry 1 "demo": mock.provisionDelays: is not known; known here are basicAuth, capacity,`)
 }
