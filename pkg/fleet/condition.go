@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ConditionType names a condition.
 type ConditionType string
@@ -39,7 +42,8 @@ func (c Conditions) Get(t ConditionType) (Condition, bool) {
 }
 
 // Set adds or replaces the condition of set's type and reports whether anything changed.
-// LastTransitionTime becomes now when the status flips or the condition is new, else it stays.
+// LastTransitionTime becomes now when the status flips or the condition is new, else it stays. Copies
+// of *c that were made before keep what they had.
 func (c *Conditions) Set(set Condition, now time.Time) (changed bool) {
 	set.LastTransitionTime = now.UTC().Truncate(time.Microsecond)
 	for i, have := range *c {
@@ -49,14 +53,19 @@ func (c *Conditions) Set(set Condition, now time.Time) (changed bool) {
 		if have.Status == set.Status {
 			set.LastTransitionTime = have.LastTransitionTime
 		}
+		if have == set {
+			return false
+		}
+		*c = slices.Clone(*c)
 		(*c)[i] = set
-		return have != set
+		return true
 	}
-	*c = append(*c, set)
+	*c = append(slices.Clip(*c), set)
 	return true
 }
 
-// Drop removes the condition of type t and reports whether there was one.
+// Drop removes the condition of type t and reports whether there was one. Copies of *c that were made
+// before keep it.
 func (c *Conditions) Drop(t ConditionType) bool {
 	for i, have := range *c {
 		if have.Type == t {

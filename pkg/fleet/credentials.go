@@ -3,28 +3,59 @@ package fleet
 import (
 	"errors"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 )
 
-// ParseCredentials splits "user:password" at the first colon: the password may hold any byte, the
-// user name no colon, as Basic authentication has it (RFC 7617). The error never shows the payload.
+// ParseCredentials splits the payload of a credentials secret, "user:password", at its first colon.
+// The password may hold any byte. The user name cannot hold a colon, as Basic authentication has no
+// way to carry one (RFC 7617): what follows the first colon is the password. One line break at the
+// end is not part of the password: editors and echo leave it there. The error never shows the payload.
 func ParseCredentials(payload string) (user, password string, err error) {
-	payload = strings.TrimSuffix(strings.TrimSuffix(payload, "\n"), "\r")
+	if line, broken := strings.CutSuffix(payload, "\n"); broken {
+		payload = strings.TrimSuffix(line, "\r")
+	}
 	user, password, ok := strings.Cut(payload, ":")
-	if !ok || user == "" {
-		return "", "", errors.New(`the credentials must read "user:password"`)
+	switch {
+	case !ok:
+		return "", "", errors.New(`the credentials must read "user:password": there is no colon`)
+	case user == "":
+		return "", "", errors.New(`the credentials must read "user:password": there is no user name`)
 	}
 	return user, password, nil
 }
 
-// ProxyURL returns the URL of a proxy that curl and other clients take: credentials percent-encoded,
-// IPv6 addresses in brackets. Without a user there are no credentials in it.
-func ProxyURL(host string, port int32, user, password string) string {
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(int(port)))}
-	if user != "" {
-		u.User = url.UserPassword(user, password)
+// CheckUsername says whether Basic authentication can carry a user name that comes on its own, not
+// out of ParseCredentials. The error never shows the name.
+func CheckUsername(user string) error {
+	if strings.Contains(user, ":") {
+		return errors.New("the user name must not contain ':': Basic authentication cannot carry it")
 	}
-	return u.String()
+	return nil
+}
+
+// ProxyURL returns the URL of a proxy that curl and other clients take: credentials percent-encoded
+// byte by byte, IPv6 addresses in brackets. Without a user there are no credentials in it. All that
+// is not a letter, a digit or one of "-._~" is encoded, so it is safe within a shell command, too.
+func ProxyURL(host string, port int32, user, password string) string {
+	address := net.JoinHostPort(host, strconv.Itoa(int(port)))
+	if user == "" {
+		return "http://" + address
+	}
+	return "http://" + percent(user) + ":" + percent(password) + "@" + address
+}
+
+// percent encodes all but the unreserved characters of RFC 3986.
+func percent(s string) string {
+	const hex = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+			out.WriteByte(c)
+			continue
+		}
+		out.Write([]byte{'%', hex[c>>4], hex[c&15]})
+	}
+	return out.String()
 }

@@ -3,7 +3,7 @@ package fleet
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,8 +15,7 @@ var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 func digest(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		data, _ := json.Marshal(p) // quotes, so that ("ab","c") differs from ("a","bc")
-		_, _ = h.Write(data)
+		_, _ = h.Write([]byte(strconv.Quote(p))) // quotes, so that ("ab","c") differs from ("a","bc")
 	}
 	return lowerBase32.EncodeToString(h.Sum(nil))[:n]
 }
@@ -27,8 +26,9 @@ func UID(database, path string, createTime time.Time) string {
 	return digest(26, database, path, createTime.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano))
 }
 
-// Owner returns the tag that instances of one fleet carry: a label value of at most 63 characters
-// that people can read where project and database are short enough.
+// Owner returns the tag that instances of one fleet carry: at most 63 lower-case letters, digits and
+// hyphens, as labels of all clouds take them. People can read it where project and database are short
+// enough; a digest of both keeps it unique.
 func Owner(project, database string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -36,7 +36,8 @@ func Owner(project, database string) string {
 		}
 		return '-'
 	}, project+"--"+strings.Trim(database, "()")), "-")
-	return name[:min(len(name), 50)] + "-" + digest(12, project, database)
+	name = strings.TrimRight(name[:min(len(name), 50)], "-")
+	return strings.TrimPrefix(name+"-"+digest(12, project, database), "-")
 }
 
 // SpecHash returns a hash of all that needs a new VM when it changes: provider, placement,
@@ -54,9 +55,9 @@ func SpecHash(s Spec) string {
 		}
 	}
 	zones := strings.Join(s.ZonesInOrder(), ",")
-	port, _ := json.Marshal(Proxy{Spec: s}.EffectivePort())
-	spot, _ := json.Marshal(placement.Spot)
-	return digest(16, s.Provider, placement.Region, zones, placement.MachineType, string(spot), inline, secret, key, string(port))
+	port := strconv.Itoa(int(Proxy{Spec: s}.EffectivePort()))
+	spot := strconv.FormatBool(placement.Spot)
+	return digest(16, s.Provider, placement.Region, zones, placement.MachineType, spot, inline, secret, key, port)
 }
 
 // QuarantineKey returns the form in which a target host is a key of Entry.Quarantine.

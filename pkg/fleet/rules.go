@@ -1,39 +1,63 @@
 package fleet
 
-// rule is one of the seven rules that tie fields together. check returns the fault's path, value
-// and true when the rule is broken. old is nil when there is nothing to compare with.
+// rule is one row of the table of all that a document must keep.
 type rule struct {
-	id      string
-	message string
-	check   func(old *Accepted, p Proxy) (path, value string, broken bool)
+	id      string // R1..R7 for the seven rules that tie fields together, a word for ranges and formats
+	path    string // field path that faults name
+	message string // what must hold
+	// check calls fault for each value that breaks the rule; at is what follows path, such as "[1]",
+	// and mostly empty; value is what people wrote, empty where that is of no help.
+	check func(c change, fault func(at, value string))
 }
 
-// rules returns the seven rules in the order in which the operator's manifest schema had them.
+// change is what rules judge: a document, and what the plane accepted of it before, nil when there
+// is nothing to compare with.
+type change struct {
+	before *Accepted
+	Proxy
+}
+
+// rules returns the whole table: the seven rules, then ranges and formats in the order of the document.
 func rules() []rule {
+	return append(append(append(sevenRules(), formats()...), ranges()...), durations()...)
+}
+
+// sevenRules returns the rules of the operator's manifest schema, in its order.
+func sevenRules() []rule {
+	const fixed = "must not change: delete the proxy and apply it anew"
 	return []rule{
-		{"R1", "must not change: delete the proxy and apply it anew", func(old *Accepted, p Proxy) (string, string, bool) {
-			return "spec.mode", string(p.Spec.Mode), old != nil && old.Mode != p.Spec.Mode
-		}},
-		{"R2", "must not change: delete the proxy and apply it anew", func(old *Accepted, p Proxy) (string, string, bool) {
-			return "spec.provider", p.Spec.Provider, old != nil && old.Mode == p.Spec.Mode && old.Provider != p.Spec.Provider
-		}},
-		{"R3", "must be set if mode is Managed, and only then", func(_ *Accepted, p Proxy) (string, string, bool) {
-			return "spec.provider", p.Spec.Provider, knownMode(p) && (p.Spec.Provider != "") != (p.Spec.Mode == Managed)
-		}},
-		{"R4", "must be set if mode is External, and only then", func(_ *Accepted, p Proxy) (string, string, bool) {
-			return "spec.endpoint.host", p.Spec.Endpoint.Host, knownMode(p) && (p.Spec.Endpoint.Host != "") != (p.Spec.Mode == External)
-		}},
-		{"R5", "must be set only if mode is Managed", func(_ *Accepted, p Proxy) (string, string, bool) {
-			return "spec.placement", "", knownMode(p) && p.Spec.Placement != nil && p.Spec.Mode != Managed
-		}},
-		{"R6", "must be set only if mode is Managed", func(_ *Accepted, p Proxy) (string, string, bool) {
-			return "spec.cloudInit", "", knownMode(p) && p.Spec.CloudInit != nil && p.Spec.Mode != Managed
-		}},
-		{"R7", "must have exactly one of inline and secretRef", func(_ *Accepted, p Proxy) (string, string, bool) {
-			c := p.Spec.CloudInit
-			return "spec.cloudInit", "", c != nil && (c.Inline != "") == (c.SecretRef != nil)
-		}},
+		{"R1", "spec.mode", fixed, breaks(func(c change) (string, bool) {
+			return optional(string(c.Spec.Mode)), c.before != nil && known(c.Spec.Mode) && c.before.Mode != c.Spec.Mode
+		})},
+		{"R2", "spec.provider", fixed, breaks(func(c change) (string, bool) {
+			return optional(c.Spec.Provider), c.before != nil && c.before.Provider != c.Spec.Provider
+		})},
+		{"R3", "spec.provider", "must be set if mode is Managed, and only then", breaks(func(c change) (string, bool) {
+			return optional(c.Spec.Provider), known(c.Spec.Mode) && (c.Spec.Provider != "") != (c.Spec.Mode == Managed)
+		})},
+		{"R4", "spec.endpoint.host", "must be set if mode is External, and only then", breaks(func(c change) (string, bool) {
+			return optional(c.Spec.Endpoint.Host), known(c.Spec.Mode) && (c.Spec.Endpoint.Host != "") != (c.Spec.Mode == External)
+		})},
+		{"R5", "spec.placement", "must be set only if mode is Managed", breaks(func(c change) (string, bool) {
+			return "", c.Spec.Mode == External && c.Spec.Placement != nil
+		})},
+		{"R6", "spec.cloudInit", "must be set only if mode is Managed", breaks(func(c change) (string, bool) {
+			return "", c.Spec.Mode == External && c.Spec.CloudInit != nil
+		})},
+		{"R7", "spec.cloudInit", "must have exactly one of inline and secretRef", breaks(func(c change) (string, bool) {
+			i := c.Spec.CloudInit
+			return "", i != nil && !c.Broken.at("spec.cloudInit.inline") && (i.Inline != "") == (i.SecretRef != nil)
+		})},
 	}
 }
 
-func knownMode(p Proxy) bool { return p.Spec.Mode == Managed || p.Spec.Mode == External }
+func known(m Mode) bool { return m == Managed || m == External }
+
+// breaks makes a check of a single value; its function reports the value and whether it is at fault.
+func breaks(broken func(c change) (value string, broken bool)) func(change, func(at, value string)) {
+	return func(c change, fault func(at, value string)) {
+		if value, broken := broken(c); broken {
+			fault("", value)
+		}
+	}
+}
