@@ -1,0 +1,263 @@
+package lease
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// maxBody is how large a request may be, in bytes.
+const maxBody = 64 << 10
+
+// body is a request's JSON object, read strictly: each key once, no key that nobody reads, nothing
+// behind it.
+type body struct {
+	values map[string]json.RawMessage
+	err    *Error // the first fault
+}
+
+// readBody reads a request's body; an empty one is an empty object.
+func readBody(r *http.Request) *body {
+	b := &body{values: map[string]json.RawMessage{}}
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		b.err = invalid("body", "could not be read whole")
+	case len(data) > maxBody:
+		b.err = invalid("body", "must be at most %d bytes", maxBody)
+	case !utf8.Valid(data):
+		b.err = invalid("body", "must be UTF-8")
+	case len(bytes.TrimSpace(data)) > 0:
+		b.parse(data)
+	}
+	return b
+}
+
+func (b *body) parse(data []byte) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		b.err = invalid("body", "must be a JSON object")
+		return
+	}
+	for dec.More() {
+		t, err := dec.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			b.err = invalid("body", "must be a JSON object")
+			return
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			b.err = invalid(printable(key), "must be JSON")
+			return
+		}
+		if _, twice := b.values[key]; twice {
+			b.err = invalid(printable(key), "must be given once")
+			return
+		}
+		b.values[key] = value
+	}
+	if _, err := dec.Token(); err != nil {
+		b.err = invalid("body", "must be a whole JSON object")
+		return
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		b.err = invalid("body", "must end after the JSON object")
+	}
+}
+
+func printable(key string) string {
+	if len(key) > 60 {
+		key = key[:60]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, key)
+}
+
+// take returns a key's value, nil when it is not given or null, and marks it as read.
+func (b *body) take(key string) json.RawMessage {
+	value, ok := b.values[key]
+	delete(b.values, key)
+	if !ok || string(value) == "null" {
+		return nil
+	}
+	return value
+}
+
+func (b *body) fail(e *Error) {
+	if b.err == nil {
+		b.err = e
+	}
+}
+
+// done returns the first fault; keys that nobody read are one.
+func (b *body) done(known string) error {
+	for key := range b.values {
+		b.fail(invalid(printable(key), "unknown field; known are %s", known))
+	}
+	if b.err != nil {
+		return b.err
+	}
+	return nil
+}
+
+func (b *body) text(key string, most int, pattern *regexp.Regexp, must string) string {
+	raw := b.take(key)
+	if raw == nil {
+		return ""
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		b.fail(invalid(key, "must be a string"))
+		return ""
+	}
+	if len(s) > most {
+		b.fail(invalid(key, "must be at most %d bytes", most))
+	} else if pattern != nil && s != "" && !pattern.MatchString(s) {
+		b.fail(invalid(key, "must be %s", must))
+	}
+	return s
+}
+
+// whole reads a whole number from low to high; missing is what it returns when it is not given.
+func (b *body) whole(key string, low, high, missing int) int {
+	raw := b.take(key)
+	if raw == nil {
+		return missing
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		b.fail(invalid(key, "must be a whole number between %d and %d", low, high))
+		return missing
+	}
+	if math.IsInf(f, 0) || f != math.Trunc(f) || f < float64(low) || f > float64(high) {
+		b.fail(invalid(key, "%s: must be a whole number between %d and %d", shorten(string(raw)), low, high))
+		return missing
+	}
+	return int(f)
+}
+
+func shorten(s string) string { return s[:min(len(s), 24)] }
+
+func (b *body) labels(key string) map[string]string {
+	raw := b.take(key)
+	if raw == nil {
+		return nil
+	}
+	var m map[string]string
+	if err := json.Unmarshal(raw, &m); err != nil {
+		b.fail(invalid(key, "must be an object of strings"))
+	} else if len(m) > maxList {
+		b.fail(invalid(key, "must be at most %d", maxList))
+	}
+	return m
+}
+
+func (b *body) list(key string) []string {
+	raw := b.take(key)
+	if raw == nil {
+		return nil
+	}
+	var l []string
+	if err := json.Unmarshal(raw, &l); err != nil {
+		b.fail(invalid(key, "must be a list of strings"))
+	} else if len(l) > maxList {
+		b.fail(invalid(key, "must be at most %d", maxList))
+	}
+	return l
+}
+
+const maxList = 100
+
+var (
+	tokenPattern = regexp.MustCompile(`^[\x21-\x7e]+$`)
+	hostPattern  = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]+$`)
+	namePattern  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+const acquireFields = "requestId, holder, ttlSeconds, labels, provider, region, exclude, target, stickyKey, waitSeconds"
+
+// acquireRequest reads what POST /v1/leases takes. holder is the default one.
+func (b *body) acquireRequest(holder string) Request {
+	r := Request{
+		RequestID: b.text("requestId", 200, tokenPattern, "visible ASCII characters, such as a UUID"),
+		Holder:    b.text("holder", 200, nil, ""),
+		TTL:       b.ttl(DefaultTTL),
+		StickyKey: b.text("stickyKey", 500, nil, ""),
+		Wait:      time.Duration(b.whole("waitSeconds", 0, 30, 0)) * time.Second,
+		Filter: Filter{
+			Labels:   b.labels("labels"),
+			Provider: b.text("provider", 63, namePattern, "a provider's name"),
+			Region:   b.text("region", 63, namePattern, "a region's name"),
+			Exclude:  b.list("exclude"),
+			Target:   b.target(),
+		},
+	}
+	if r.Holder == "" {
+		r.Holder = holder
+	}
+	return r
+}
+
+func (b *body) ttl(missing time.Duration) time.Duration {
+	low, high := int(MinTTL/time.Second), int(MaxTTL/time.Second)
+	return time.Duration(b.whole("ttlSeconds", low, high, int(missing/time.Second))) * time.Second
+}
+
+func (b *body) target() string {
+	return strings.ToLower(b.text("target", 253, hostPattern, "a host name without scheme and path"))
+}
+
+func (b *body) outcome(required bool) Outcome {
+	o := Outcome(b.text("outcome", 20, nil, ""))
+	switch o {
+	case OutcomeOK, OutcomeBanned, OutcomeTimeout, OutcomeError:
+	case "":
+		if required {
+			b.fail(invalid("outcome", "must be ok, banned, timeout or error"))
+		}
+	default:
+		b.fail(invalid("outcome", "must be ok, banned, timeout or error"))
+	}
+	return o
+}
+
+// queryFilter reads ?label=k=v&state=S of discovery.
+func queryFilter(r *http.Request) (Filter, string, error) {
+	q := r.URL.Query()
+	f := Filter{Labels: map[string]string{}}
+	for key, values := range q {
+		switch key {
+		case "label":
+			for _, v := range values {
+				k, val, ok := strings.Cut(v, "=")
+				if !ok || k == "" {
+					return f, "", invalid("label", "must be k=v")
+				}
+				f.Labels[k] = val
+			}
+		case "state":
+		default:
+			return f, "", invalid(printable(key), "unknown parameter; known are label, state")
+		}
+	}
+	return f, q.Get("state"), nil
+}
+
+// retryAfter is the header's value, whole seconds.
+func retryAfter(d time.Duration) string {
+	return fmt.Sprint(int((d + time.Second - 1) / time.Second))
+}
