@@ -63,10 +63,16 @@ func peekName(r *http.Request) string {
 	return named.Name
 }
 
+// maxCalls is how many calls are remembered at most: a server may run for weeks.
+const maxCalls = 10_000
+
 // begin notes the call and takes the fault that is meant for it.
 func (s *Server) begin(call Call) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.calls) == maxCalls {
+		s.calls = append(s.calls[:0], s.calls[maxCalls/2:]...)
+	}
 	s.calls = append(s.calls, call)
 	for i, f := range s.faults {
 		if !f.meets(call) {

@@ -169,7 +169,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Calls returns what was asked so far, in order.
+// Calls returns what was asked so far, in order: the last few thousand requests.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()

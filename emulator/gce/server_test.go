@@ -144,3 +144,14 @@ func TestTheDefaultsAreSensible(t *testing.T) {
 	assert.Equal(t, 500, s.opts.PageSize)
 	assert.Positive(t, s.opts.Provision)
 }
+
+func TestALongLifeNeedsNoMoreMemory(t *testing.T) {
+	t.Parallel()
+	s := New(Options{})
+	for i := range maxCalls + 10 {
+		s.begin(Call{Method: Get, Name: fmt.Sprint(i)})
+	}
+	calls := s.Calls()
+	assert.Less(t, len(calls), maxCalls)
+	assert.Equal(t, fmt.Sprint(maxCalls+9), calls[len(calls)-1].Name)
+}
