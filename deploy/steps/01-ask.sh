@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# What is there already. Each list is read once; the other steps compare with it.
+
+# place works out what the other steps need to know of the project.
+place() {
+  step "Project $PROJECT, region $REGION"
+  NUMBER=000000000000
+  if [ "$MODE" != dry ]; then
+    NUMBER=$(gcloud projects describe "$PROJECT" --format='value(projectNumber)') || die "project $PROJECT: no such project, or you may not see it"
+    [ -n "$NUMBER" ] || die "project $PROJECT has no number"
+  fi
+  : "${LOCATION:=$REGION}"
+  REPOSITORY=$REGION-docker.pkg.dev/$PROJECT/$NAME
+  BUCKET=gs://$PROJECT-$NAME-build
+  DATABASE_NAME=projects/$PROJECT/databases/$DATABASE
+  # Cloud Run's addresses follow from the names, so nothing has to be asked for them.
+  RECONCILE_URL=https://$NAME-reconcile-$NUMBER.$REGION.run.app
+  HEALTH_URL=https://$NAME-health-$NUMBER.$REGION.run.app
+  LEASE_URL=https://$NAME-lease-$NUMBER.$REGION.run.app
+}
+
+email() { printf '%s-%s@%s.iam.gserviceaccount.com' "$NAME" "$1" "$PROJECT"; }
+
+# look reads everything of which the APIs are enabled.
+look() {
+  step "What is there"
+  lane ask accounts     gcloud iam service-accounts list --format='value(email)' --project="$PROJECT"
+  lane ask vms-role     gcloud iam roles list --show-deleted --filter="name ~ /${ROLE_ID}$" --format='csv[no-heading](name,deleted,includedPermissions.join(" "))' --project="$PROJECT"
+  lane ask repositories gcloud artifacts repositories list --location="$REGION" --format='value(name.basename())' --project="$PROJECT"
+  lane ask buckets      gcloud storage buckets list "--filter=name=${BUCKET#gs://}" --format='value(name)' --project="$PROJECT"
+  lane ask topics       gcloud pubsub topics list --format='value(name.basename())' --project="$PROJECT"
+  lane ask subscriptions gcloud pubsub subscriptions list --project="$PROJECT" \
+    --format='csv[no-heading](name.basename(),ackDeadlineSeconds,pushConfig.pushEndpoint,pushConfig.oidcToken.serviceAccountEmail,pushConfig.oidcToken.audience,deadLetterPolicy.maxDeliveryAttempts)'
+  lane ask secrets      gcloud secrets list --format='csv[no-heading](name.basename(),labels.content)' --project="$PROJECT"
+  lane ask services     gcloud run services list --region="$REGION" --project="$PROJECT" \
+    --format='csv[no-heading](metadata.name,metadata.labels.proxyfleet-config,status.latestReadyRevisionName,status.traffic[0].revisionName,spec.traffic[0].latestRevision)'
+  lane ask jobs         gcloud scheduler jobs list --location="$REGION" --project="$PROJECT" \
+    --format='csv[no-heading,separator="|"](name.basename(),schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,httpTarget.oidcToken.audience,attemptDeadline)'
+  lane ask firewalls    gcloud compute firewall-rules list --filter="name=$NAME-proxies" --project="$PROJECT" \
+    --format='csv[no-heading,separator="|"](name,sourceRanges.list(),allowed[].ports.flatten(),targetTags.list())'
+  lane ask databases    gcloud firestore databases list --format='value(name.basename())' --project="$PROJECT"
+  join
+  look_inside
+}
+
+# look_inside reads what can only be asked for where its parent is there.
+look_inside() {
+  local file
+  for file in indexes fields images; do : > "$WORK/$file"; done
+  if known databases "$DATABASE"; then
+    lane ask indexes gcloud firestore indexes composite list --database="$DATABASE" --format='csv[no-heading,separator="|"](name.segment(5),fields.map().extract(fieldPath).map().join("").list())' --project="$PROJECT"
+    lane ask fields  gcloud firestore indexes fields list --database="$DATABASE" --format='csv[no-heading](name.segment(5),name.segment(7),ttlConfig.state)' --project="$PROJECT"
+  fi
+  if known repositories "$NAME"; then
+    lane ask images gcloud artifacts docker images list "$REPOSITORY" --include-tags --format='csv[no-heading,separator="|"](package,version,tags)' --project="$PROJECT"
+  fi
+  join
+}
