@@ -12,6 +12,9 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 )
 
+// maxTimeout is the longest that the rules allow; a document that breaks them must not hold up others.
+const maxTimeout = time.Minute
+
 // Request is one probe: through which proxy, and what must come back.
 type Request struct {
 	Host        string // name, IPv4 or IPv6 literal
@@ -108,7 +111,7 @@ func (r Request) timeout() time.Duration {
 	if r.Timeout > 0 {
 		return r.Timeout
 	}
-	return time.Duration(r.Check.TimeoutSeconds) * time.Second
+	return min(time.Duration(r.Check.TimeoutSeconds)*time.Second, maxTimeout)
 }
 
 // parseURL accepts what the rules of the document accept; anything else says nothing of the proxy.

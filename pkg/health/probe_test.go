@@ -206,6 +206,8 @@ func TestProbeTellsWhatTheTargetAnswers(t *testing.T) {
 		}), nil, fleet.OutcomeBlocked},
 		"an endless page is judged by its beginning: ok":       {hijack(endless), marker("the marker"), fleet.OutcomeOK},
 		"an endless page is judged by its beginning: mismatch": {hijack(endless), marker("never comes"), fleet.OutcomeBodyMismatch},
+		"a marker beyond the part that is read: mismatch": {
+			page(strings.Repeat("x", MaxBody) + "marker"), marker("marker"), fleet.OutcomeBodyMismatch},
 		"a page that drips in slowly is timeout": {
 			hijack(func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\n\r\n") }), impatient, fleet.OutcomeTimeout},
 		"a target that stays silent is timeout": {hijack(until), impatient, fleet.OutcomeTimeout},
@@ -404,7 +406,7 @@ func TestProbeReachesIPv6EndpointsAndTargets(t *testing.T) {
 		})
 		got := s.prober.Probe(t.Context(), Request{Host: host, Port: proxyPort, Timeout: 5 * time.Second,
 			Check: fleet.HealthCheck{URL: fmt.Sprintf("https://[::1]:%d/", six)}})
-		assert.Equal(t, fleet.OutcomeOK, got.Outcome, got.Detail)
+		require.Equal(t, fleet.OutcomeOK, got.Outcome, got.Detail)
 		assert.Equal(t, fmt.Sprintf("[::1]:%d", six), <-asked)
 	}
 }

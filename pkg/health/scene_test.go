@@ -28,7 +28,7 @@ import (
 )
 
 // patience is the timeout of probes that are meant to run into it.
-const patience = 200 * time.Millisecond
+const patience = 500 * time.Millisecond
 
 // leaveNothing fails the test if it leaves a goroutine or a socket behind. Call it first. Tests that
 // call it must not run in parallel.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *Sweeper) Sweep(ctx context.Context, m Message) error {
 	errs := make([]error, len(m.Proxies))
 	var wg sync.WaitGroup
 	for i, t := range m.Proxies {
-		wg.Go(func() { errs[i] = s.visit(ctx, m.Tick, t) })
+		wg.Go(func() { errs[i] = s.guarded(ctx, m.Tick, t) })
 	}
 	wg.Wait()
 	err := errors.Join(errs...)
@@ -70,6 +71,18 @@ func (s *Sweeper) Sweep(ctx context.Context, m Message) error {
 	}
 	s.Metrics.message(messageDone)
 	return nil
+}
+
+// guarded visits one target. A panic over one document must not end the process, which would leave
+// the others unprobed, and again with every delivery.
+func (s *Sweeper) guarded(ctx context.Context, tick time.Time, t Target) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.ErrorContext(ctx, "panic", "proxy", t.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("probe %s: panic; the log has the details", t.Name)
+		}
+	}()
+	return s.visit(ctx, tick, t)
 }
 
 // visit probes one target and records the result.

@@ -304,6 +304,24 @@ func TestAnOutageOfTheStoreIsReportedAndTheOthersAreRecorded(t *testing.T) {
 	assert.True(t, w.get("b").Status.Health.Healthy)
 }
 
+func TestAPanicOverOneDocumentEndsNothingElse(t *testing.T) {
+	leaveNothing(t)
+	w := newWorld(t)
+	w.add("a", w.proxy())
+	w.add("cursed", w.proxy())
+	w.store.on(func(f *flaky) {
+		f.failRead = func(name string) error {
+			if name == "cursed" {
+				panic("unthinkable")
+			}
+			return nil
+		}
+	})
+	require.ErrorContains(t, w.sweep(0, "cursed", "a"), "probe cursed: panic")
+	assert.True(t, w.get("a").Status.Health.Healthy)
+	assert.Len(t, w.log.with("unthinkable"), 1)
+}
+
 func TestARemovedProxyIsHarmless(t *testing.T) {
 	leaveNothing(t)
 	w := newWorld(t)
