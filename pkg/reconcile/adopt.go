@@ -1,0 +1,180 @@
+package reconcile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"crawl.example.com/proxyfleet/pkg/fleet"
+	"crawl.example.com/proxyfleet/pkg/provider"
+)
+
+// ours returns the instances of this Proxy that exist as far as anybody can tell, by name: what was
+// listed or seen directly and bears our owner tag and uid.
+func (p *planner) ours() map[string]provider.Instance {
+	owned := map[string]provider.Instance{}
+	for _, i := range p.Listed {
+		if f := p.Facts[i.Name]; !f.Absent && p.isOurs(i) {
+			owned[i.Name] = i
+		}
+	}
+	for name, f := range p.Facts {
+		if f.Seen != nil && p.isOurs(*f.Seen) {
+			owned[name] = *f.Seen
+		}
+	}
+	return owned
+}
+
+func (p *planner) isOurs(i provider.Instance) bool { return i.Owner == p.Owner && i.UID == p.UID }
+
+// holds counts the instances of this Proxy that may exist: those that are named, seen or, after a
+// status was lost, suspected.
+func (p *planner) holds() int {
+	names := map[string]bool{}
+	for name := range p.owned {
+		names[name] = true
+	}
+	for _, i := range []*fleet.Instance{p.s.Instance, p.s.Next} {
+		if i != nil {
+			names[i.Name] = true
+		}
+	}
+	if p.Proxy.Status.UID == "" {
+		for _, ref := range p.suspects() {
+			names[ref.Name] = true
+		}
+	}
+	return len(names)
+}
+
+// room reports whether n more instances may exist at the provider.
+func (p *planner) room(n int) bool {
+	return p.Cloud.Max == 0 || p.Cloud.Others+p.holds()+n <= p.Cloud.Max
+}
+
+// crowded reports whether as many instances exist as a Proxy may ever have: the current one and its
+// successor.
+func (p *planner) crowded() bool { return len(p.owned) >= 2 }
+
+// identify gives the Proxy its uid. A Proxy that the catalog knows and that has no uid has lost its
+// status: what instances it has is asked for by name, since a listing may lag behind. It returns
+// false while that cannot be found out.
+func (p *planner) identify() bool {
+	if p.s.UID == "" {
+		if p.Entry != nil && !p.Cloud.Complete {
+			return false
+		}
+		p.ask.Get = append(p.ask.Get, p.suspects()...)
+		for _, f := range p.Facts {
+			if f.GetErr != nil {
+				return false
+			}
+		}
+	}
+	p.s.UID = p.UID
+	for _, i := range p.owned {
+		p.s.Incarnation = max(p.s.Incarnation, i.Incarnation)
+	}
+	return true
+}
+
+// suspects names the instances that a Proxy without a status may have and that nobody has looked at
+// yet: those around the incarnation that leases go to.
+func (p *planner) suspects() []provider.Ref {
+	if p.Entry == nil {
+		return nil
+	}
+	known := max(p.Entry.Incarnation, p.Entry.DrainingBelow)
+	for _, i := range p.owned {
+		known = max(known, i.Incarnation)
+	}
+	var refs []provider.Ref
+	for n := max(1, known-1); n <= known+2; n++ {
+		name := provider.InstanceName(p.UID, n)
+		f := p.Facts[name]
+		if _, seen := p.owned[name]; !seen && !f.Absent && f.GetErr == nil {
+			refs = append(refs, provider.Ref{Name: name})
+		}
+	}
+	return refs
+}
+
+// adopt makes the highest incarnation that is alive the current instance when none is recorded. A
+// listing alone is not believed: it may show what is gone.
+func (p *planner) adopt() {
+	if p.s.Instance == nil && p.s.Next != nil {
+		p.promote()
+	}
+	if p.s.Instance != nil {
+		return
+	}
+	best := provider.Instance{}
+	for _, i := range p.owned {
+		if isAlive(i) && !p.Facts[i.Name].Deleted && i.Incarnation > best.Incarnation {
+			best = i
+		}
+	}
+	if best.Name == "" || !p.confirmed(best) {
+		return
+	}
+	p.s.Instance = &fleet.Instance{
+		Name: best.Name, Incarnation: best.Incarnation, Zone: best.Zone, SpecHash: best.SpecHash, CreateTime: canonical(best.CreateTime),
+	}
+	p.event(EventAdopted, named(p.s.Instance)+" was found to be ours")
+}
+
+// confirmed reports whether the instance has been looked at directly, and asks for that otherwise.
+func (p *planner) confirmed(i provider.Instance) bool {
+	f := p.Facts[i.Name]
+	if f.Seen == nil && f.GetErr == nil {
+		p.ask.Get = append(p.ask.Get, i.Ref())
+	}
+	return f.Seen != nil
+}
+
+func isAlive(i provider.Instance) bool {
+	return i.State == provider.StateProvisioning || i.State == provider.StateRunning || i.State == provider.StateUnknown
+}
+
+// extras has every instance of ours go that the status does not name: a stopped one at once, one
+// that runs as soon as no lease can be on it.
+func (p *planner) extras() {
+	var left []provider.Instance
+	for _, i := range p.owned {
+		if !p.isNamed(i.Name) && !p.Facts[i.Name].Deleted && i.State != provider.StateUnknown && i.State != provider.StateStopping {
+			left = append(left, i)
+		}
+	}
+	slices.SortFunc(left, func(a, b provider.Instance) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
+	for _, i := range left {
+		if p.confirmed(i) && (i.State == provider.StateTerminated || p.drainedExtra(i)) {
+			p.event(EventDuplicate, fmt.Sprintf("%s was %s and nobody's", i.Name, i.State))
+			p.remove(i.Ref())
+		}
+	}
+	p.endExtraDrain(left)
+}
+
+func (p *planner) isNamed(name string) bool {
+	return p.s.Instance != nil && p.s.Instance.Name == name || p.s.Next != nil && p.s.Next.Name == name
+}
+
+// drainedExtra waits for the leases of one duplicate at a time.
+func (p *planner) drainedExtra(i provider.Instance) bool {
+	if p.s.Drain == nil {
+		p.drain(drainDuplicate, i.Incarnation)
+	}
+	return p.s.Drain.Incarnation == i.Incarnation && p.drained()
+}
+
+// endExtraDrain ends the wait for a duplicate that has gone.
+func (p *planner) endExtraDrain(left []provider.Instance) {
+	d := p.s.Drain
+	if d == nil || d.Reason != drainDuplicate {
+		return
+	}
+	if !slices.ContainsFunc(left, func(i provider.Instance) bool { return i.Incarnation == d.Incarnation }) {
+		p.s.Drain = nil
+	}
+}
