@@ -79,15 +79,12 @@ func explainPending(p Proxy, now time.Time) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	e := Explanation{State: string(PhasePending), Why: "the plane has not seen it yet", Since: p.CreateTime, Next: "the next run sees to it, within a minute"}
-	if c, ok := p.Status.Conditions.Get(ConditionProvisioned); ok {
-		e.Why, e.Since = firstOf(c.Message, c.Reason), c.LastTransitionTime
-	}
 	if i := p.Status.Instance; i != nil {
-		e.State = string(PhaseProvisioning)
-		e.Next = "its VM is waited for"
-		if e.Why == "" {
-			e.Why = "its VM " + i.Name + " is not up yet"
-		}
+		e.State, e.Next = string(PhaseProvisioning), "its VM is waited for"
+		e.Why = "its VM " + i.Name + " is not up yet"
+	}
+	if c, ok := p.Status.Conditions.Get(ConditionProvisioned); ok {
+		e.Why, e.Since = firstOf(firstOf(c.Message, c.Reason), e.Why), c.LastTransitionTime
 	}
 	if r := p.Status.Retry; r != nil {
 		e.State = string(PhasePending)
@@ -109,10 +106,10 @@ func explainUnhealthy(p Proxy, now time.Time) (Explanation, bool) {
 	if h.Detail != "" {
 		e.Why += ": " + h.Detail
 	}
-	e.Next = "probed again every " + (time.Duration(p.Spec.HealthCheckOrDefault().IntervalSeconds) * time.Second).String()
-	after := time.Duration(*p.Spec.LifecycleOrDefault().ReplaceUnhealthyAfter)
+	e.Next = "probed again every " + (Duration(p.Spec.HealthCheckOrDefault().IntervalSeconds) * Duration(time.Second)).String()
+	after := *p.Spec.LifecycleOrDefault().ReplaceUnhealthyAfter
 	if p.Spec.Mode == Managed && after > 0 && !h.UnhealthySince.IsZero() {
-		e.Next += fmt.Sprintf("; replaced when unhealthy for %s, in %s", after, remaining(h.UnhealthySince.Add(after), now))
+		e.Next += fmt.Sprintf("; replaced when unhealthy for %s, in %s", after, remaining(h.UnhealthySince.Add(time.Duration(after)), now))
 	}
 	return e, true
 }
@@ -173,11 +170,7 @@ func reasonAndMessage(r *Retry) string {
 
 // remaining rounds a time span up to whole seconds; what is over is "0s".
 func remaining(until, now time.Time) string {
-	d := until.Sub(now)
-	if d < 0 {
-		d = 0
-	}
-	return (d + time.Second - 1).Truncate(time.Second).String()
+	return Duration((max(0, until.Sub(now)) + time.Second - 1).Truncate(time.Second)).String()
 }
 
 func firstOf(a, b string) string {

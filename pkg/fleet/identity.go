@@ -3,6 +3,7 @@ package fleet
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPad
 func digest(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		_, _ = h.Write([]byte(strconv.Quote(p))) // quotes, so that ("ab","c") differs from ("a","bc")
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // lengths, so that ("ab","c") differs from ("a","bc")
 	}
 	return lowerBase32.EncodeToString(h.Sum(nil))[:n]
 }
