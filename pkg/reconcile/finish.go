@@ -44,10 +44,11 @@ func (r *run) targets() []Target {
 		}
 		if e := p.Status.Endpoint; e != nil {
 			t.Incarnation = e.Incarnation
+			t.Unproven = p.Status.Health.LastProbeTime.IsZero() || p.Status.Health.Incarnation != e.Incarnation
 			out = append(out, t)
 		}
 		if n := p.Status.Next; n != nil && n.Address != "" && !n.Deleting && (p.Status.Endpoint == nil || p.Status.Endpoint.Incarnation != n.Incarnation) {
-			t.Incarnation, t.Next = n.Incarnation, true
+			t.Incarnation, t.Next, t.Unproven = n.Incarnation, true, true
 			out = append(out, t)
 		}
 	}
@@ -179,7 +180,7 @@ func (r *run) sweepOrphans(ctx context.Context) {
 	instances, incomplete := 0, map[string]bool{}
 	for name, l := range r.listings {
 		instances += len(l.instances)
-		incomplete[name] = !l.complete
+		incomplete[name] = l.silent != nil
 	}
 	found := r.orphans()
 	due, known, stop := sweep(found, r.lock.Orphans, instances, incomplete, r.now())

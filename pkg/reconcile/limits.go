@@ -24,7 +24,8 @@ type budget struct {
 	replacing  map[string]bool
 	atOnce     int // replacements
 	meltDown   bool
-	complete   bool
+	blind      bool
+	silent     map[string]bool
 	configured bool
 }
 
@@ -51,7 +52,7 @@ func (l *limits) decide(v View, provider string) Decision {
 	b := l.of(provider)
 	name := v.Proxy.Name
 	v.Cloud = Cloud{
-		Known: b.configured, Complete: b.complete, Max: b.max, Others: b.held - l.holds[name],
+		Known: b.configured, Blind: b.blind, Silent: b.silent, Max: b.max, Others: b.held - l.holds[name],
 		MayReplace: b.replacing[name] || len(b.replacing) < b.atOnce, MeltDown: b.meltDown, Cooling: map[string]time.Time{},
 	}
 	for _, zone := range append(v.Proxy.Spec.ZonesInOrder(), "") {

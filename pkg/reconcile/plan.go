@@ -82,8 +82,11 @@ func (p *planner) row() Row {
 		p.provisioned(false, "ProviderUnknown", fmt.Sprintf("no provider %q is configured", p.Proxy.Spec.Provider))
 		return RowUnknownProvider
 	}
-	if p.Proxy.Spec.Paused {
+	switch {
+	case p.Proxy.Spec.Paused:
 		return RowPaused
+	case p.Cloud.Blind:
+		return RowUncertain
 	}
 	return p.managed()
 }

@@ -12,7 +12,7 @@ import (
 // then no document. It comes before everything else, so a paused or faulty document goes, too.
 func (p *planner) removal() Row {
 	hasCloud := p.isManaged() && p.Cloud.Known
-	if hasCloud && !p.identify() {
+	if hasCloud && !p.Cloud.Blind && !p.identify() {
 		return RowUncertain
 	}
 	p.s.UID = p.UID
@@ -26,6 +26,9 @@ func (p *planner) removal() Row {
 	if p.isManaged() && !p.Cloud.Known && (p.s.Instance != nil || p.s.Next != nil) {
 		p.provisioned(false, "ProviderUnknown", "its instances are at a provider that is not configured any more")
 		return RowStranded
+	}
+	if hasCloud && p.Cloud.Blind {
+		return RowUncertain
 	}
 	if hasCloud {
 		if row, down := p.takeDown(); !down {

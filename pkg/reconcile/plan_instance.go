@@ -34,6 +34,9 @@ func (p *planner) look(i *fleet.Instance) sight {
 		return unsure
 	}
 	found, ok := p.owned[i.Name]
+	if !ok && p.Cloud.Silent[i.Zone] && i.State == string(provider.StateRunning) && !i.Deleting {
+		return unsure // its zone does not answer, and nothing waits for it: one more call would not either
+	}
 	if !ok {
 		p.ask.Get = append(p.ask.Get, provider.Ref{Name: i.Name, Zone: i.Zone, Operation: i.Operation})
 		return unasked

@@ -45,6 +45,7 @@ type Target struct {
 	Incarnation int64         // 0 for External
 	Shard       int           // of the catalog; negative while the Proxy is in none
 	Next        bool          // it is to take over from the instance that is leased
+	Unproven    bool          // nothing is known of its health yet
 	Interval    time.Duration // how often the Proxy is to be probed
 }
 

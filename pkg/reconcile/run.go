@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -163,11 +164,12 @@ func (r *run) read(ctx context.Context) error {
 type listing struct {
 	instances []provider.Instance
 	byUID     map[string][]provider.Instance
-	complete  bool
+	blind     bool            // it showed nothing
+	silent    map[string]bool // zones that did not answer; nil: all did
 }
 
-// list lists every provider's instances. A provider that does not answer holds up no other; its
-// Proxies are seen to by what single calls show.
+// list lists every provider's instances. A provider that does not answer holds up no other;
+// nothing is done at it in this run.
 func (r *run) list(ctx context.Context) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -180,7 +182,7 @@ func (r *run) list(ctx context.Context) error {
 			instances, err := account.Provider.ListByTag(ctx, r.Owner)
 			mu.Lock()
 			defer mu.Unlock()
-			r.listings[name] = newListing(instances, r.Owner, err == nil)
+			r.listings[name] = newListing(instances, r.Owner, err)
 			if err != nil {
 				r.tally.incomplete(name)
 			}
@@ -194,8 +196,20 @@ func (r *run) list(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func newListing(instances []provider.Instance, owner string, complete bool) listing {
-	l := listing{byUID: map[string][]provider.Instance{}, complete: complete}
+func newListing(instances []provider.Instance, owner string, err error) listing {
+	l := listing{byUID: map[string][]provider.Instance{}}
+	var partial *provider.IncompleteError
+	switch {
+	case errors.As(err, &partial):
+		l.silent = map[string]bool{}
+		for _, zone := range partial.Unreachable {
+			l.silent[path.Base(zone)] = true
+		}
+	case err != nil && !errors.Is(err, provider.ErrIncomplete):
+		return listing{blind: true, silent: map[string]bool{}}
+	case err != nil:
+		l.silent = map[string]bool{}
+	}
 	for _, i := range instances {
 		if i.Owner == owner {
 			l.instances = append(l.instances, i)
@@ -248,7 +262,8 @@ func (r *run) prepare() {
 	}
 	for name, account := range r.Providers {
 		b := r.limits.of(name)
-		b.configured, b.complete, b.max = true, r.listings[name].complete, account.MaxInstances
+		b.configured, b.max = true, account.MaxInstances
+		b.blind, b.silent = r.listings[name].blind, r.listings[name].silent
 		b.atOnce, b.meltDown = replacements(proxies[name]), meltDown(unhealthy[name], proxies[name])
 		r.tally.meltDown(name, b.meltDown)
 	}

@@ -29,7 +29,8 @@ type View struct {
 // Cloud is what Plan knows of the Proxy's provider.
 type Cloud struct {
 	Known      bool                 // it is configured
-	Complete   bool                 // its listing showed all that it could know of
+	Blind      bool                 // it could not be listed at all: nothing is asked of it, nothing concluded
+	Silent     map[string]bool      // zones that the listing had no answer from; nil: it showed everything
 	Others     int                  // instances that may exist there and are not this Proxy's
 	Max        int                  // instances that may exist at once; 0 means any number
 	MayReplace bool                 // one more replacement may be under way
