@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,12 @@ func takeConditions(have *fleet.Conditions, want fleet.Conditions, owns func(fle
 		}
 	}
 	*have = out
+}
+
+// HasStatus reports whether writing the fields of want over have would change nothing: so a write that
+// was repeated by the client, and conflicts with itself, is known.
+func HasStatus(have, want fleet.Status, fields StatusFields) bool {
+	return reflect.DeepEqual(NormalStatus(have), NormalStatus(MergeStatus(have, want, fields)))
 }
 
 // NormalStatus returns s in the form in which all stores give it back, so that statuses can be compared:

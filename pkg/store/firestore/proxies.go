@@ -3,7 +3,6 @@ package firestore
 import (
 	"context"
 	"errors"
-	"reflect"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -94,15 +93,10 @@ func (s *Store) WriteStatus(ctx context.Context, p fleet.Proxy, fields store.Sta
 	}
 	// The client may have repeated a commit whose answer was lost: then the document is as we want it.
 	have, getErr := s.GetProxy(ctx, p.Name)
-	if getErr == nil && sameStatus(have.Status, p.Status, fields) {
+	if getErr == nil && store.HasStatus(have.Status, p.Status, fields) {
 		return have, nil
 	}
 	return p, err
-}
-
-// sameStatus reports whether writing the fields of want over have would change nothing.
-func sameStatus(have, want fleet.Status, fields store.StatusFields) bool {
-	return reflect.DeepEqual(store.NormalStatus(have), store.NormalStatus(store.MergeStatus(have, want, fields)))
 }
 
 // statusUpdates lists the owned fields of a status one by one: a nil field is deleted, and nothing

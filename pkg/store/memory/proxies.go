@@ -54,6 +54,9 @@ func (s *Store) WriteStatus(ctx context.Context, p fleet.Proxy, fields store.Sta
 	defer s.mu.Unlock()
 	d, ok := s.proxies[p.Name]
 	if !ok || !d.proxy.UpdateTime.Equal(p.UpdateTime) {
+		if ok && store.HasStatus(d.status, p.Status, fields) {
+			return d.get(), nil
+		}
 		return p, store.ErrConflict
 	}
 	d.status = store.MergeStatus(d.status, p.Status.Clone(), fields)

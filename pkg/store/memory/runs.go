@@ -29,7 +29,13 @@ func (s *Store) UnlockRun(ctx context.Context, r store.Run) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if r.Fence != s.run.Fence || s.run.Holder == "" {
+	if r.Fence != s.run.Fence {
+		return store.ErrConflict
+	}
+	if s.run.Holder == "" {
+		if s.run.EndTime.Equal(micros(r.EndTime)) {
+			return nil // a repeated commit
+		}
 		return store.ErrConflict
 	}
 	r.Holder, r.ExpireTime = "", time.Time{}

@@ -1,0 +1,279 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"crawl.example.com/proxyfleet/pkg/store"
+)
+
+func slotCases() []testCase {
+	return []testCase{
+		{"a slot is taken once", slotIsTakenOnce},
+		{"one of many takers wins", oneTakerWins},
+		{"a slot is read back whole", slotIsReadBack},
+		{"a renewal keeps the fence and a takeover grows it", fences},
+		{"every holder's fence is larger than the last one's", fencesGrow},
+		{"replacing an old version conflicts", replaceIsConditional},
+		{"freeing an old version conflicts", freeIsConditional},
+		{"slot and request are committed together", slotWithRequest},
+		{"a takeover and its request are committed together", takeoverWithRequest},
+	}
+}
+
+func slot(proxy string, n int, lease string) store.Slot {
+	return store.Slot{Proxy: proxy, N: n, LeaseID: lease, Incarnation: 2, Holder: "h", RequestID: "r", Target: "t", Rebound: true, AcquireTime: at(0), ExpireTime: at(time.Minute)}
+}
+
+func take(t *testing.T, s store.Store, proxy string, n int, lease string) store.Slot {
+	t.Helper()
+	got, err := s.CreateSlot(t.Context(), slot(proxy, n, lease), nil)
+	require.NoError(t, err)
+	return got
+}
+
+func slotIsTakenOnce(t *testing.T, h Harness) {
+	first := take(t, h.Store, "a", 0, "one")
+	_, err := h.Store.CreateSlot(t.Context(), slot("a", 0, "two"), nil)
+	require.ErrorIs(t, err, store.ErrExists)
+	got, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, first, got)
+	take(t, h.Store, "a", 1, "three")
+	_, err = h.Store.GetSlot(t.Context(), "a", 2)
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func oneTakerWins(t *testing.T, h Harness) {
+	const takers = 8
+	errs := make([]error, takers)
+	var wg sync.WaitGroup
+	for i := range takers {
+		wg.Go(func() { _, errs[i] = h.Store.CreateSlot(t.Context(), slot("a", 0, fmt.Sprint(i)), nil) })
+	}
+	wg.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+			continue
+		}
+		require.ErrorIs(t, err, store.ErrExists)
+	}
+	require.Equal(t, 1, won)
+}
+
+func slotIsReadBack(t *testing.T, h Harness) {
+	want := slot("a", 12, "x")
+	got := take(t, h.Store, "a", 12, "x")
+	want.Fence, want.Version = got.Fence, got.Version
+	require.Equal(t, want, got)
+	require.Equal(t, got.Version.UnixMicro(), got.Fence)
+	read, err := h.Store.GetSlot(t.Context(), "a", 12)
+	require.NoError(t, err)
+	require.Equal(t, want, read)
+}
+
+func fences(t *testing.T, h Harness) {
+	first := take(t, h.Store, "a", 0, "one")
+	renewed := first
+	for range 3 {
+		renewed.ExpireTime = renewed.ExpireTime.Add(time.Minute)
+		var err error
+		renewed, err = h.Store.ReplaceSlot(t.Context(), renewed, nil)
+		require.NoError(t, err)
+		require.Equal(t, first.Fence, renewed.Fence)
+		require.True(t, renewed.Version.After(first.Version))
+		read, err := h.Store.GetSlot(t.Context(), "a", 0)
+		require.NoError(t, err)
+		require.Equal(t, renewed, read, "whoever reads it")
+	}
+	taken := slot("a", 0, "two")
+	taken.Version = renewed.Version
+	taken, err := h.Store.ReplaceSlot(t.Context(), taken, nil)
+	require.NoError(t, err)
+	require.Greater(t, taken.Fence, first.Fence)
+	read, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, taken, read)
+}
+
+func fencesGrow(t *testing.T, h Harness) {
+	last := int64(0)
+	for i := range 10 {
+		s := take(t, h.Store, "a", 0, fmt.Sprint(i))
+		require.Greater(t, s.Fence, last)
+		last = s.Fence
+		require.NoError(t, h.Store.DeleteSlot(t.Context(), s))
+	}
+}
+
+func replaceIsConditional(t *testing.T, h Harness) {
+	old := take(t, h.Store, "a", 0, "one")
+	_, err := h.Store.ReplaceSlot(t.Context(), old, nil)
+	require.NoError(t, err, "a renewal that changes nothing")
+	changed := old
+	changed.ExpireTime = at(time.Hour)
+	now, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	changed.Version = now.Version
+	changed, err = h.Store.ReplaceSlot(t.Context(), changed, nil)
+	require.NoError(t, err)
+	old.ExpireTime = at(2 * time.Hour)
+	old.Version = old.Version.Add(-time.Microsecond)
+	_, err = h.Store.ReplaceSlot(t.Context(), old, nil)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.NoError(t, h.Store.DeleteSlot(t.Context(), changed))
+	_, err = h.Store.ReplaceSlot(t.Context(), changed, nil)
+	require.ErrorIs(t, err, store.ErrConflict, "it is gone")
+}
+
+func freeIsConditional(t *testing.T, h Harness) {
+	old := take(t, h.Store, "a", 0, "one")
+	renewed := old
+	renewed.ExpireTime = at(time.Hour)
+	renewed, err := h.Store.ReplaceSlot(t.Context(), renewed, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, h.Store.DeleteSlot(t.Context(), old), store.ErrConflict)
+	require.NoError(t, h.Store.DeleteSlot(t.Context(), renewed))
+	require.ErrorIs(t, h.Store.DeleteSlot(t.Context(), renewed), store.ErrConflict)
+	next := take(t, h.Store, "a", 0, "two")
+	require.ErrorIs(t, h.Store.DeleteSlot(t.Context(), renewed), store.ErrConflict, "the next holder is safe")
+	got, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, next, got)
+}
+
+func request(lease string) *store.Request {
+	return &store.Request{Key: "key", PayloadHash: "p", LeaseID: lease, ExpireTime: at(time.Hour)}
+}
+
+func slotWithRequest(t *testing.T, h Harness) {
+	_, err := h.Store.CreateSlot(t.Context(), slot("a", 0, "one"), request("one"))
+	require.NoError(t, err)
+	got, err := h.Store.GetRequest(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, *request("one"), got)
+	_, err = h.Store.CreateSlot(t.Context(), slot("a", 1, "two"), request("two"))
+	require.ErrorIs(t, err, store.ErrExists)
+	_, err = h.Store.GetSlot(t.Context(), "a", 1)
+	require.ErrorIs(t, err, store.ErrNotFound, "no slot without its request")
+	other := request("three")
+	other.Key = "other"
+	_, err = h.Store.CreateSlot(t.Context(), slot("a", 0, "three"), other)
+	require.ErrorIs(t, err, store.ErrExists)
+	_, err = h.Store.GetRequest(t.Context(), "other")
+	require.ErrorIs(t, err, store.ErrNotFound, "no request without its slot")
+}
+
+func takeoverWithRequest(t *testing.T, h Harness) {
+	old := take(t, h.Store, "a", 0, "one")
+	next := slot("a", 0, "two")
+	next.Version = old.Version.Add(-time.Microsecond)
+	_, err := h.Store.ReplaceSlot(t.Context(), next, request("two"))
+	require.ErrorIs(t, err, store.ErrConflict)
+	_, err = h.Store.GetRequest(t.Context(), "key")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	next.Version = old.Version
+	next, err = h.Store.ReplaceSlot(t.Context(), next, request("two"))
+	require.NoError(t, err)
+	next.LeaseID, next.Fence = "three", 0
+	_, err = h.Store.ReplaceSlot(t.Context(), next, request("three"))
+	require.ErrorIs(t, err, store.ErrExists)
+	got, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, "two", got.LeaseID)
+}
+
+func viewCases() []testCase {
+	return []testCase{
+		{"the slots of one proxy, and of no other", slotsOfOneProxy},
+		{"a window of slots is in order, bounded and limited", windowOfSlots},
+		{"live slots are counted", liveAreCounted},
+		{"expired slots are found", expiredAreFound},
+	}
+}
+
+func slotsOfOneProxy(t *testing.T, h Harness) {
+	for _, name := range []string{"a", "a-1", "a0", "b"} {
+		take(t, h.Store, name, 0, name)
+		take(t, h.Store, name, 10, name)
+	}
+	got, err := h.Store.ProxySlots(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.0", "a.10"}, slotIDs(got))
+	got, err = h.Store.ProxySlots(t.Context(), "none")
+	require.NoError(t, err)
+	require.Empty(t, got)
+}
+
+func slotIDs(slots []store.Slot) []string {
+	var out []string
+	for _, s := range slots {
+		out = append(out, store.SlotID(s.Proxy, s.N))
+	}
+	return out
+}
+
+func windowOfSlots(t *testing.T, h Harness) {
+	for _, name := range []string{"b", "a", "c", "a-1"} {
+		for _, n := range []int{2, 10, 0} {
+			take(t, h.Store, name, n, name)
+		}
+	}
+	all := []string{"a-1.0", "a-1.10", "a-1.2", "a.0", "a.10", "a.2", "b.0", "b.10", "b.2", "c.0", "c.10", "c.2"}
+	for _, row := range []struct {
+		from, to string
+		limit    int
+		want     []string
+	}{
+		{"", "", 100, all},
+		{"", "", 4, all[:4]},
+		{"a", "", 100, all[3:]},
+		{"a", "c", 100, all[3:9]},
+		{"a", "c", 2, all[3:5]},
+		{"a", "a0", 100, all[3:6]},
+		{"d", "", 100, nil},
+	} {
+		got, err := h.Store.SlotsFrom(t.Context(), row.from, row.to, row.limit)
+		require.NoError(t, err)
+		require.Equal(t, row.want, slotIDs(got), "%+v", row)
+	}
+}
+
+func liveAreCounted(t *testing.T, h Harness) {
+	for n := range 5 {
+		s := slot("a", n, fmt.Sprint(n))
+		s.ExpireTime = at(time.Duration(n) * time.Minute)
+		_, err := h.Store.CreateSlot(t.Context(), s, nil)
+		require.NoError(t, err)
+	}
+	for d, want := range map[time.Duration]int64{-time.Minute: 5, 0: 4, 3 * time.Minute: 1, 4 * time.Minute: 0} {
+		n, err := h.Store.CountSlots(t.Context(), at(d))
+		require.NoError(t, err)
+		require.Equal(t, want, n, d)
+	}
+}
+
+func expiredAreFound(t *testing.T, h Harness) {
+	for n := range 20 {
+		s := slot("a", n, fmt.Sprint(n))
+		s.ExpireTime = at(time.Duration(n) * time.Minute)
+		_, err := h.Store.CreateSlot(t.Context(), s, nil)
+		require.NoError(t, err)
+	}
+	got, err := h.Store.ExpiredSlots(t.Context(), at(7*time.Minute), 100)
+	require.NoError(t, err)
+	require.Len(t, got, 7)
+	for _, s := range got {
+		require.True(t, s.ExpireTime.Before(at(7*time.Minute)))
+		require.NoError(t, h.Store.DeleteSlot(t.Context(), s), "versions are those of the documents")
+	}
+	got, err = h.Store.ExpiredSlots(t.Context(), at(time.Hour), 5)
+	require.NoError(t, err)
+	require.Len(t, got, 5)
+}
