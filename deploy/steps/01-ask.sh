@@ -49,7 +49,7 @@ look_inside() {
   for file in indexes fields images; do : > "$WORK/$file"; done
   if known databases "$DATABASE"; then
     lane ask indexes gcloud firestore indexes composite list --database="$DATABASE" --format='csv[no-heading,separator="|"](name.segment(5),fields.map().extract(fieldPath).map().join("").list())' --project="$PROJECT"
-    lane ask fields  gcloud firestore indexes fields list --database="$DATABASE" --format='csv[no-heading](name.segment(5),name.segment(7),ttlConfig.state)' --project="$PROJECT"
+    lane ask fields  gcloud firestore indexes fields list --database="$DATABASE" --format='csv[no-heading](name.segment(5),name.segment(7),ttlConfig.state,indexConfig.usesAncestorConfig)' --project="$PROJECT"
   fi
   if known repositories "$NAME"; then
     lane ask images gcloud artifacts docker images list "$REPOSITORY" --include-tags --format='csv[no-heading,separator="|"](package,version,tags)' --project="$PROJECT"

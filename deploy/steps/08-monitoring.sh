@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# Dashboard and alert policies. The policies are made from deploy/monitoring/rules.yaml; see there.
+
+# hashed FILE: the file with the digest of itself as a user label, in the form that gcloud takes.
+hashed() { sed "s/\"plane\": \"proxyfleet\"/\"plane\": \"$NAME\", \"content\": \"$(digest < "$1")\"/" "$1"; }
+
+monitoring() {
+  local file name id line
+  step "Dashboard and alerts"
+  ask dashboards gcloud monitoring dashboards list --format='csv[no-heading](name.basename(),labels.list())' --project="$PROJECT"
+  ask policies gcloud alpha monitoring policies list --filter="userLabels.plane=$NAME" --format='csv[no-heading](displayName,userLabels.content,name)' --project="$PROJECT"
+  dashboard
+  for file in "$DEPLOY"/monitoring/policies/*.json; do
+    name=$(basename "$file" .json)
+    known policies "$name,$(digest < "$file")" && continue
+    hashed "$file" > "$WORK/$name.json"
+    line=$(grep "^$name," "$WORK/policies" || true)
+    id=${line##*,}
+    if [ -n "$id" ]; then
+      lane run gcloud alpha monitoring policies update "$id" --policy-from-file="$WORK/$name.json" --project="$PROJECT"
+    else
+      lane run gcloud alpha monitoring policies create --policy-from-file="$WORK/$name.json" ${ALERT_CHANNEL:+"--notification-channels=$ALERT_CHANNEL"} --project="$PROJECT"
+    fi
+  done
+  join
+}
+
+# dashboard makes the dashboard once; whoever edits it in the console keeps their edits.
+dashboard() {
+  known dashboards "$NAME" || run gcloud monitoring dashboards create --config-from-file="$DEPLOY/monitoring/dashboard.json" --project="$PROJECT"
+}

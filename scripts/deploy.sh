@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# deploy.sh --project P --region R [FLAGS]: makes the plane in a project, or brings it up to date.
+# A second run changes nothing; a run that was cut off is finished by the next.
+#
+#   --dry-run          print every command of a first deploy, ask and do nothing
+#   --diff             ask what is there, print only what would be done
+#   --providers FILE   the providers file to use from now on
+#   --from-source      have Google's buildpack build the functions, instead of our slim images
+#   --no-monitoring    no side-car, dashboard and alerts
+#   --only STEPS       some of: foundation data images services edges monitoring, comma-separated
+#
+# All else is in deploy/settings.sh and can be set in the environment, such as NAME=crawl2 DATABASE=crawl2.
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+DEPLOY=$ROOT/deploy
+PROJECT= REGION= FROM_SOURCE=off ONLY=foundation,data,images,services,edges,monitoring
+
+# shellcheck source=deploy/lib.sh
+. "$DEPLOY/lib.sh"
+while [ $# -gt 0 ]; do
+  case $1 in
+    --project | --region | --providers | --only)
+      [ $# -gt 1 ] && [ -n "$2" ] || die "$1 needs a value"
+      case $1 in --project) PROJECT=$2 ;; --region) REGION=$2 ;; --providers) PROVIDERS=$2 ;; --only) ONLY=$2 ;; esac
+      shift ;;
+    --dry-run) MODE=dry ;;
+    --diff) MODE=diff ;;
+    --from-source) FROM_SOURCE=on ;;
+    --no-monitoring) MONITORING=off ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
+    *) die "unknown flag $1; see --help" ;;
+  esac
+  shift
+done
+[ -n "$PROJECT" ] || die "--project is missing"
+[ -n "$REGION" ] || die "--region is missing"
+[ "$MODE" = dry ] || need gcloud curl
+
+# shellcheck source=deploy/settings.sh
+. "$DEPLOY/settings.sh"
+# shellcheck source=deploy/render.sh
+. "$DEPLOY/render.sh"
+for file in "$DEPLOY"/steps/*.sh; do
+  # shellcheck disable=SC1090 # all of them
+  . "$file"
+done
+trap 'rm -rf "$WORK"' EXIT
+: > "$WORK/changes"
+case $AUTH in iam | apikeys) ;; *) die "AUTH: $AUTH: must be iam or apikeys" ;; esac
+on "$FROM_SOURCE" && MONITORING=off # the buildpack makes no side-car
+ROLE_ID=$(printf '%s' "$NAME" | tr -c 'a-zA-Z0-9' _)Vms
+switches
+: "${VERSION:=$(version)}"
+
+chosen() { case ,$ONLY, in *,$1,*) true ;; *) false ;; esac; }
+
+place
+apis
+look
+if chosen foundation; then
+  accounts
+  vms_role
+  registry
+fi
+if chosen data; then
+  lane database
+  topics
+  secrets
+  join
+fi
+step "Roles"
+roles project 'topic:*' 'secret:*' 'account:*' repository bucket
+join
+if on "$FROM_SOURCE"; then
+  ! chosen services || services_from_source
+elif chosen services; then
+  images
+  services
+elif chosen images; then
+  images
+fi
+if chosen edges; then
+  lane subscription
+  lane tick
+  lane firewall
+  join
+  step "Roles of the callers"
+  roles 'subscription:*' 'service:*'
+  join
+fi
+if chosen monitoring && on "$MONITORING"; then
+  monitoring
+fi
+
+step "Done"
+case $MODE in
+  dry) say "Nothing was asked or done: this is what a first deploy does." ;;
+  diff) say "$(wc -l < "$WORK/changes" | tr -d ' ') commands would be run." ;;
+  *) say "$(wc -l < "$WORK/changes" | tr -d ' ') commands were run."
+     say "Crawlers lease at $LEASE_URL/v1/leases with an ID token; who may is in the setting CRAWLERS${CRAWLERS:+: $CRAWLERS}." ;;
+esac
