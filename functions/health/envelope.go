@@ -29,9 +29,6 @@ type event struct {
 // Eventarc (a CloudEvent in binary mode, whose body is the same), or a CloudEvent in structured mode.
 // Its errors never quote what was sent.
 func decode(header http.Header, body []byte, now time.Time) (health.Message, error) {
-	if len(body) > maxRequest {
-		return health.Message{}, errors.New("too long")
-	}
 	if media, _, _ := mime.ParseMediaType(header.Get("Content-Type")); media == "application/cloudevents+json" {
 		var e event
 		if err := json.Unmarshal(body, &e); err != nil {

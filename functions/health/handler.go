@@ -15,7 +15,8 @@ const (
 	// budget is below the acknowledgement deadline of the deployed push subscription, 120 s, and
 	// above the worst message: a probe of 60 s, a look at its target of 30 s, and the writes.
 	budget = 110 * time.Second
-	// maxRequest is far above what a probe message in any envelope needs.
+	// maxRequest is far above what a probe message in any envelope needs. What is longer is cut, which
+	// makes it undecodable.
 	maxRequest = 1 << 20
 )
 
@@ -37,7 +38,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		app.WriteError(w, http.StatusMethodNotAllowed, "INVALID_ARGUMENT", "METHOD_NOT_ALLOWED", "Pub/Sub posts messages here")
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {
 		app.WriteError(w, http.StatusBadRequest, "INVALID_ARGUMENT", "INVALID_ARGUMENT", "the request broke off")
 		return
