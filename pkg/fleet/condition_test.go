@@ -77,11 +77,15 @@ func TestChangingAStatusLeavesItsCopiesAsTheyWere(t *testing.T) {
 	assert.Len(t, before.Conditions, 2)
 	assert.Len(t, before.Events, 1)
 
-	other := before
-	other.Conditions.Set(Condition{Type: ConditionProvisioned}, now)
-	again := before
-	again.Conditions.Set(Condition{Type: ConditionExitAddressShared}, now)
-	assert.Equal(t, ConditionProvisioned, other.Conditions[2].Type, "two copies do not grow into each other")
+	before.Conditions = append(make(Conditions, 0, 8), before.Conditions...)
+	before.Events = append(make([]Event, 0, 8), before.Events...)
+	one, two := before, before
+	one.Conditions.Set(Condition{Type: ConditionProvisioned}, now)
+	one.AddEvent(now, "One", "")
+	two.Conditions.Set(Condition{Type: ConditionExitAddressShared}, now)
+	two.AddEvent(now, "Two", "")
+	assert.Equal(t, ConditionProvisioned, one.Conditions[2].Type, "two copies do not grow into each other")
+	assert.Equal(t, "One", one.Events[1].Reason, "two copies do not grow into each other")
 }
 
 func TestACloneSharesNothing(t *testing.T) {

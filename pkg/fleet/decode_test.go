@@ -88,49 +88,52 @@ func TestFaultsOfDecoding(t *testing.T) {
 		raw  map[string]any
 		want string
 	}{
-		"unknown key, a slip away":       {map[string]any{"maxLease": 1}, "spec.maxLease: unknown key; did you mean maxLeases?"},
-		"unknown key, other case":        {map[string]any{"maxleases": 1}, "spec.maxleases: unknown key; did you mean maxLeases?"},
-		"unknown key, nothing near":      {map[string]any{"replicas": 1}, "spec.replicas: unknown key"},
-		"unknown key, deep":              {endpoint("prot", 1), "spec.endpoint.prot: unknown key; did you mean port?"},
-		"unknown key, of two near ones":  {map[string]any{"placement": map[string]any{"zon": "a"}}, "spec.placement.zon: unknown key; did you mean zone?"},
-		"unknown key, too short to tell": {endpoint("x", 1), "spec.endpoint.x: unknown key"},
-		"unknown key, empty":             {map[string]any{"": 1}, `spec."": unknown key`},
-		"unknown key, not text":          {map[string]any{"a\xffb": 1}, `spec."a\xffb": unknown key`},
-		"unknown key, of many lines":     {map[string]any{"a\nb": 1}, `spec."a\nb": unknown key`},
-		"unknown key, endless":           {map[string]any{strings.Repeat("k", 1000): 1}, `spec."` + strings.Repeat("k", 40) + `": unknown key`},
-		"word for a number":              {endpoint("port", "80a"), `spec.endpoint.port: "80a": must be a whole number`},
-		"quoted number":                  {endpoint("port", "80"), `spec.endpoint.port: "80": must be a whole number`},
-		"truth for a number":             {endpoint("port", true), "spec.endpoint.port: true: must be a whole number"},
-		"object for a number":            {endpoint("port", map[string]any{}), "spec.endpoint.port: must be a whole number"},
-		"fraction":                       {endpoint("port", 80.5), "spec.endpoint.port: 80.5: must be a whole number"},
-		"fraction in JSON":               {endpoint("port", json.Number("80.5")), "spec.endpoint.port: 80.5: must be a whole number"},
-		"no number in JSON":              {endpoint("port", json.Number("x")), "spec.endpoint.port: x: must be a whole number"},
-		"not a number":                   {endpoint("port", math.NaN()), "spec.endpoint.port: NaN: must be a whole number"},
-		"infinite":                       {endpoint("port", math.Inf(1)), "spec.endpoint.port: +Inf: must be a whole number"},
-		"larger than int32":              {endpoint("port", int64(math.MaxInt32)+1), "spec.endpoint.port: 2147483648: must be between 1 and 65535"},
-		"smaller than int32":             {endpoint("port", int64(math.MinInt32)-1), "spec.endpoint.port: -2147483649: must be between 1 and 65535"},
-		"wraps around to a good port":    {endpoint("port", int64(1)<<32+80), "spec.endpoint.port: 4294967376: must be between 1 and 65535"},
-		"larger than int64":              {endpoint("port", uint64(math.MaxUint64)), "spec.endpoint.port: 18446744073709551615: must be between 1 and 65535"},
-		"larger than int64, as float":    {endpoint("port", 1e300), "spec.endpoint.port: 1e+300: must be between 1 and 65535"},
-		"larger than float64":            {endpoint("port", json.Number("-1e999")), "spec.endpoint.port: -1e999: must be between 1 and 65535"},
-		"explicit zero":                  {endpoint("port", 0), "spec.endpoint.port: 0: must be between 1 and 65535"},
-		"explicit zero, as float":        {endpoint("port", 0.0), "spec.endpoint.port: 0: must be between 1 and 65535"},
-		"number for a string":            {map[string]any{"provider": 7}, "spec.provider: 7: must be a string"},
-		"truth for a string":             {map[string]any{"mode": true}, "spec.mode: true: must be a string"},
-		"bytes for a string":             {map[string]any{"mode": []byte("Managed")}, "spec.mode: must be a string"},
-		"time for a string":              {map[string]any{"mode": time.Unix(0, 0)}, "spec.mode: must be a string"},
-		"string that is not UTF-8":       {map[string]any{"provider": "a\xff"}, "spec.provider: must be UTF-8"},
-		"word for a truth":               {map[string]any{"paused": "true"}, `spec.paused: "true": must be true or false`},
-		"word for an object":             {map[string]any{"placement": "us"}, `spec.placement: "us": must be an object`},
-		"list for an object":             {map[string]any{"lifecycle": []any{}}, "spec.lifecycle: must be an object"},
-		"word for a list":                {map[string]any{"placement": map[string]any{"zones": "us-east1-b"}}, `spec.placement.zones: "us-east1-b": must be a list`},
-		"number in a list":               {map[string]any{"placement": map[string]any{"zones": []any{"a", 7}}}, "spec.placement.zones[1]: 7: must be a string"},
-		"duration without unit":          {map[string]any{"lifecycle": map[string]any{"maxAge": 600}}, "spec.lifecycle.maxAge: 600: must be a duration such as 10m, or 0"},
-		"duration of words":              {map[string]any{"lifecycle": map[string]any{"maxAge": "soon"}}, `spec.lifecycle.maxAge: "soon": must be a duration such as 10m, or 0`},
-		"duration in days":               {map[string]any{"lifecycle": map[string]any{"maxAge": "7d"}}, `spec.lifecycle.maxAge: "7d": must be a duration such as 10m, or 0`},
-		"duration beyond all bounds":     {map[string]any{"lifecycle": map[string]any{"maxAge": "9999999h"}}, `spec.lifecycle.maxAge: "9999999h": must be a duration such as 10m, or 0`},
-		"word for maxLeases":             {map[string]any{"maxLeases": "many"}, `spec.maxLeases: "many": must be a whole number`},
-		"maxLeases beyond int32":         {map[string]any{"maxLeases": int64(1) << 32}, "spec.maxLeases: 4294967296: must be between 0 and 1000"},
+		"unknown key, a slip away":              {map[string]any{"maxLease": 1}, "spec.maxLease: unknown key; did you mean maxLeases?"},
+		"unknown key, other case":               {map[string]any{"maxleases": 1}, "spec.maxleases: unknown key; did you mean maxLeases?"},
+		"unknown key, shouted":                  {map[string]any{"MAXLEASES": 1}, "spec.MAXLEASES: unknown key; did you mean maxLeases?"},
+		"unknown key, three slips away":         {map[string]any{"model12": 1}, "spec.model12: unknown key"},
+		"unknown key, endless and near nothing": {map[string]any{strings.Repeat("-", 65): 1}, "spec." + strings.Repeat("-", 65) + ": unknown key"},
+		"unknown key, nothing near":             {map[string]any{"replicas": 1}, "spec.replicas: unknown key"},
+		"unknown key, deep":                     {endpoint("prot", 1), "spec.endpoint.prot: unknown key; did you mean port?"},
+		"unknown key, of two near ones":         {map[string]any{"placement": map[string]any{"zon": "a"}}, "spec.placement.zon: unknown key; did you mean zone?"},
+		"unknown key, too short to tell":        {endpoint("x", 1), "spec.endpoint.x: unknown key"},
+		"unknown key, empty":                    {map[string]any{"": 1}, `spec."": unknown key`},
+		"unknown key, not text":                 {map[string]any{"a\xffb": 1}, `spec."a\xffb": unknown key`},
+		"unknown key, of many lines":            {map[string]any{"a\nb": 1}, `spec."a\nb": unknown key`},
+		"unknown key, endless":                  {map[string]any{strings.Repeat("k", 1000): 1}, `spec."` + strings.Repeat("k", 40) + `": unknown key`},
+		"word for a number":                     {endpoint("port", "80a"), `spec.endpoint.port: "80a": must be a whole number`},
+		"quoted number":                         {endpoint("port", "80"), `spec.endpoint.port: "80": must be a whole number`},
+		"truth for a number":                    {endpoint("port", true), "spec.endpoint.port: true: must be a whole number"},
+		"object for a number":                   {endpoint("port", map[string]any{}), "spec.endpoint.port: must be a whole number"},
+		"fraction":                              {endpoint("port", 80.5), "spec.endpoint.port: 80.5: must be a whole number"},
+		"fraction in JSON":                      {endpoint("port", json.Number("80.5")), "spec.endpoint.port: 80.5: must be a whole number"},
+		"no number in JSON":                     {endpoint("port", json.Number("x")), "spec.endpoint.port: x: must be a whole number"},
+		"not a number":                          {endpoint("port", math.NaN()), "spec.endpoint.port: NaN: must be a whole number"},
+		"infinite":                              {endpoint("port", math.Inf(1)), "spec.endpoint.port: +Inf: must be a whole number"},
+		"larger than int32":                     {endpoint("port", int64(math.MaxInt32)+1), "spec.endpoint.port: 2147483648: must be between 1 and 65535"},
+		"smaller than int32":                    {endpoint("port", int64(math.MinInt32)-1), "spec.endpoint.port: -2147483649: must be between 1 and 65535"},
+		"wraps around to a good port":           {endpoint("port", int64(1)<<32+80), "spec.endpoint.port: 4294967376: must be between 1 and 65535"},
+		"larger than int64":                     {endpoint("port", uint64(math.MaxUint64)), "spec.endpoint.port: 18446744073709551615: must be between 1 and 65535"},
+		"larger than int64, as float":           {endpoint("port", 1e300), "spec.endpoint.port: 1e+300: must be between 1 and 65535"},
+		"larger than float64":                   {endpoint("port", json.Number("-1e999")), "spec.endpoint.port: -1e999: must be between 1 and 65535"},
+		"explicit zero":                         {endpoint("port", 0), "spec.endpoint.port: 0: must be between 1 and 65535"},
+		"explicit zero, as float":               {endpoint("port", 0.0), "spec.endpoint.port: 0: must be between 1 and 65535"},
+		"number for a string":                   {map[string]any{"provider": 7}, "spec.provider: 7: must be a string"},
+		"truth for a string":                    {map[string]any{"mode": true}, "spec.mode: true: must be a string"},
+		"bytes for a string":                    {map[string]any{"mode": []byte("Managed")}, "spec.mode: must be a string"},
+		"time for a string":                     {map[string]any{"mode": time.Unix(0, 0)}, "spec.mode: must be a string"},
+		"string that is not UTF-8":              {map[string]any{"provider": "a\xff"}, "spec.provider: must be UTF-8"},
+		"word for a truth":                      {map[string]any{"paused": "true"}, `spec.paused: "true": must be true or false`},
+		"word for an object":                    {map[string]any{"placement": "us"}, `spec.placement: "us": must be an object`},
+		"list for an object":                    {map[string]any{"lifecycle": []any{}}, "spec.lifecycle: must be an object"},
+		"word for a list":                       {map[string]any{"placement": map[string]any{"zones": "us-east1-b"}}, `spec.placement.zones: "us-east1-b": must be a list`},
+		"number in a list":                      {map[string]any{"placement": map[string]any{"zones": []any{"a", 7}}}, "spec.placement.zones[1]: 7: must be a string"},
+		"duration without unit":                 {map[string]any{"lifecycle": map[string]any{"maxAge": 600}}, "spec.lifecycle.maxAge: 600: must be a duration such as 10m, or 0"},
+		"duration of words":                     {map[string]any{"lifecycle": map[string]any{"maxAge": "soon"}}, `spec.lifecycle.maxAge: "soon": must be a duration such as 10m, or 0`},
+		"duration in days":                      {map[string]any{"lifecycle": map[string]any{"maxAge": "7d"}}, `spec.lifecycle.maxAge: "7d": must be a duration such as 10m, or 0`},
+		"duration beyond all bounds":            {map[string]any{"lifecycle": map[string]any{"maxAge": "9999999h"}}, `spec.lifecycle.maxAge: "9999999h": must be a duration such as 10m, or 0`},
+		"word for maxLeases":                    {map[string]any{"maxLeases": "many"}, `spec.maxLeases: "many": must be a whole number`},
+		"maxLeases beyond int32":                {map[string]any{"maxLeases": int64(1) << 32}, "spec.maxLeases: 4294967296: must be between 0 and 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,6 +143,14 @@ func TestFaultsOfDecoding(t *testing.T) {
 			assert.Zero(t, s.Endpoint, "what is at fault stays zero")
 			assert.Nil(t, s.MaxLeases, "what is at fault stays nil")
 		})
+	}
+}
+
+func TestOfTwoKeysAsNearTheFirstIsSuggested(t *testing.T) {
+	t.Parallel()
+	for range 50 { // maps are walked in any order
+		_, faults := Decode(map[string]any{"healthCheck": map[string]any{"nhealthyThreshold": 1}})
+		assert.EqualError(t, faults, "spec.healthCheck.nhealthyThreshold: unknown key; did you mean healthyThreshold?")
 	}
 }
 

@@ -14,14 +14,15 @@ func TestADocumentHasTheManifestsFormAndTheStatus(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := external()
 	p.Labels = map[string]string{"pool": "news"}
-	p.CreateTime, p.DeleteTime = at, at.Add(time.Hour)
+	p.CreateTime, p.UpdateTime, p.RotateTime, p.DeleteTime = at, at.Add(time.Minute), at.Add(2*time.Minute), at.Add(time.Hour)
 	p.Status = Status{UID: "u", Phase: PhaseRunning, Health: Health{Healthy: true, Outcome: OutcomeOK, LastProbeTime: at}}
 	p.Status.Conditions.Set(Condition{Type: ConditionReady, Status: true, Reason: "Ready"}, at)
 	data, err := json.Marshal(DocumentOf(p))
 	require.NoError(t, err)
 	assert.JSONEq(t, `{
 		"apiVersion": "crawl.example.com/v1alpha1", "kind": "Proxy",
-		"metadata": {"name": "partner-1", "labels": {"pool": "news"}, "createTime": "2030-01-02T03:04:05Z", "deleteTime": "2030-01-02T04:04:05Z"},
+		"metadata": {"name": "partner-1", "labels": {"pool": "news"}, "createTime": "2030-01-02T03:04:05Z", "updateTime": "2030-01-02T03:05:05Z",
+			"rotateTime": "2030-01-02T03:06:05Z", "deleteTime": "2030-01-02T04:04:05Z"},
 		"spec": {"mode": "External", "endpoint": {"host": "proxy.example.net"}},
 		"status": {"uid": "u", "phase": "Running", "health": {"healthy": true, "outcome": "ok", "lastProbeTime": "2030-01-02T03:04:05Z"},
 			"conditions": [{"type": "Ready", "status": true, "reason": "Ready", "lastTransitionTime": "2030-01-02T03:04:05Z"}]}

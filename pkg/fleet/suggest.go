@@ -7,11 +7,11 @@ func suggestion(key string, known map[string]int) string {
 	best, nearest := "", 3 // two slips are a slip; three are another word
 	for k := range known {
 		n := editDistance(strings.ToLower(key), strings.ToLower(k))
-		if n < nearest || n == nearest && best != "" && k < best {
+		if n < nearest || n == nearest && k < best {
 			best, nearest = k, n
 		}
 	}
-	if best == "" || nearest >= len(best) {
+	if best == "" {
 		return ""
 	}
 	return "; did you mean " + best + "?"

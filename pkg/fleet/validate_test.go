@@ -69,6 +69,17 @@ func TestWhatDidNotDecodeIsReportedAndNotJudgedTwice(t *testing.T) {
 	}
 }
 
+func TestAFaultIsOfItsPathAndAllInside(t *testing.T) {
+	t.Parallel()
+	faults := Faults{{Path: "spec.placement"}, {Path: "spec.endpoint.port"}}
+	for _, path := range []string{"spec.placement", "spec.placement.zone", "spec.placement[0]", "spec.endpoint.port"} {
+		assert.True(t, faults.at(path), path)
+	}
+	for _, path := range []string{"spec", "spec.placements", "spec.endpoint", "spec.endpoint.host", "placement"} {
+		assert.False(t, faults.at(path), path)
+	}
+}
+
 func TestAnUpdateIsJudgedAgainstWhatWasAcceptedLast(t *testing.T) {
 	t.Parallel()
 	accepted := func(p Proxy, a Accepted) Proxy {
