@@ -235,6 +235,32 @@ func TestAReplayedInsertReturnsTheInstance(t *testing.T) {
 	assert.Contains(t, err.Error(), "internalError")
 }
 
+func TestANameThatTheLookMissedIsAConflictAllTheSame(t *testing.T) {
+	t.Parallel()
+	// Somebody made it between the look across zones and the insert.
+	c := startCloud(t, emulator.Options{}, Settings{})
+	_, err := c.provider.Create(t.Context(), request("proxy-a"))
+	require.NoError(t, err)
+	c.advance(2 * time.Minute)
+	client, err := c.provider.connect(t.Context())
+	require.NoError(t, err)
+	for _, change := range []func(*provider.CreateRequest){
+		func(r *provider.CreateRequest) { r.Owner = "somebody-else" },
+		func(r *provider.CreateRequest) { r.SpecHash = "other" },
+	} {
+		req := request("proxy-a")
+		change(&req)
+		_, err = c.provider.insert(t.Context(), client, req, "")
+		var e *provider.Error
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, provider.ErrPermanent, provider.ClassOf(err))
+		assert.Equal(t, provider.ReasonNameConflict, e.Reason)
+	}
+	got, err := c.provider.insert(t.Context(), client, request("proxy-a"), "")
+	require.NoError(t, err, "and is adopted when it is the one that was asked for")
+	assert.Equal(t, "uid-of-proxy-a", got.UID)
+}
+
 func TestAnInsertThatFindsTheNameTakenLaterIsLookedInto(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t, emulator.Options{}, Settings{})
