@@ -54,8 +54,7 @@ func (p *Provider) settled(ctx context.Context, c *client, ref provider.Ref) err
 	case err != nil:
 		return err
 	case op.GetStatus() != computepb.Operation_DONE:
-		return &provider.Error{Class: provider.ErrTransient, Op: string(verbDelete), Name: ref.Name, Zone: zone,
-			Err: errors.New("its creation is still under way")}
+		return underWay(verbDelete, ref.Name, zone)
 	}
 	return nil
 }

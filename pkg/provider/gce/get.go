@@ -22,7 +22,7 @@ func (p *Provider) Get(ctx context.Context, ref provider.Ref) (provider.Instance
 	case err == nil:
 		return instanceOf(vm, p.settings.Address), nil
 	case errors.Is(err, provider.ErrNotFound):
-		return p.launch(ctx, c, ref, err)
+		return provider.Instance{}, p.launch(ctx, c, ref, err)
 	}
 	return provider.Instance{}, err
 }

@@ -13,25 +13,29 @@ import (
 )
 
 // launch says what became of an instance that is absent, from the operation that should have made it:
-// still under way, failed with a reason, or not known. gone is the ErrNotFound to return.
-func (p *Provider) launch(ctx context.Context, c *client, ref provider.Ref, gone error) (provider.Instance, error) {
+// still under way, failed with a reason, or not known. gone is the ErrNotFound to return then.
+func (p *Provider) launch(ctx context.Context, c *client, ref provider.Ref, gone error) error {
 	op, zone, err := p.operation(ctx, c, ref)
 	switch {
 	case errors.Is(err, provider.ErrNotFound) || err == nil && op == nil:
-		return provider.Instance{}, gone // the API forgets old operations
+		return gone // the API forgets old operations
 	case err != nil:
-		return provider.Instance{}, err
+		return err
 	case op.GetStatus() != computepb.Operation_DONE:
-		return provider.Instance{
-			Name: ref.Name, Zone: zone, State: provider.StateProvisioning,
-			CreateTime: timeOf(op.GetInsertTime()), Operation: operationRef(zone, op.GetName()),
-		}, nil
+		return underWay(verbGet, ref.Name, zone)
 	}
 	failure := p.failure(op, ref.Name, zone)
 	if failure == nil {
-		return provider.Instance{}, gone // made, and gone since
+		return gone // made, and gone since
 	}
-	return provider.Instance{}, &provider.Error{Class: provider.ErrNotFound, Op: string(verbGet), Name: ref.Name, Zone: zone, Err: failure}
+	return &provider.Error{Class: provider.ErrNotFound, Op: string(verbGet), Name: ref.Name, Zone: zone, Err: failure}
+}
+
+// underWay is the answer while the API has accepted an insert and shows no instance yet. It is neither
+// absent nor anybody's: whose it is stands on labels that cannot be seen.
+func underWay(v verb, name, zone string) error {
+	return &provider.Error{Class: provider.ErrTransient, Op: string(v), Name: name, Zone: zone, Reason: "CreateUnderWay",
+		Err: errors.New("its creation is still under way")}
 }
 
 // operation returns the operation that ref names, or else the last insert of that name in ref's zone;
