@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	emulator "crawl.example.com/proxyfleet/emulator/gce"
@@ -89,6 +90,23 @@ func openEmulated(t *testing.T) providertest.Cloud {
 			},
 		},
 	}
+}
+
+// TestConformanceLeavesNothing holds the suite to its word: it cleans up in projects that cost money.
+func TestConformanceLeavesNothing(t *testing.T) {
+	t.Parallel()
+	c := startCloud(t, emulator.Options{Provision: time.Second, Boot: time.Second, Stop: time.Second}, Settings{})
+	t.Run("suite", func(t *testing.T) {
+		providertest.Run(t, providertest.Harness{Open: func(*testing.T) providertest.Cloud {
+			return providertest.Cloud{
+				Provider: c.provider,
+				Template: provider.CreateRequest{Zone: zone, MachineType: "e2-micro", Port: 3128},
+				Step:     func() { c.advance(time.Second) },
+				Many:     3,
+			}
+		}})
+	})
+	assert.Empty(t, c.Names())
 }
 
 // refusals are what the API says at once, by what we make of it.
