@@ -31,7 +31,7 @@ func DecodeLabels(raw any) (map[string]string, Faults) {
 		d.fault("metadata.labels", nil, "must be an object")
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		path := "metadata.labels." + printable(k)
+		path := "metadata.labels." + PrintableKey(k)
 		if s, ok := m[k].(string); !ok {
 			d.fault(path, m[k], "must be a string: put it into quotes")
 		} else if !utf8.ValidString(s) {
@@ -63,7 +63,7 @@ func (d *decoder) object(path string, raw map[string]any, into reflect.Value) {
 		if i, known := fields[key]; known {
 			d.value(path+"."+key, raw[key], into.Field(i))
 		} else {
-			d.fault(path+"."+printable(key), nil, "unknown key%s", suggestion(key, fields))
+			d.fault(path+"."+PrintableKey(key), nil, "unknown key%s", suggestion(key, fields))
 		}
 	}
 }

@@ -43,14 +43,14 @@ func metadataFormats() []rule {
 		{"label-key", "metadata.labels", "must have a key of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", func(c change, fault func(at, value string)) {
 			for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 				if !labelKey.MatchString(k) {
-					fault("."+printable(k), "")
+					fault("."+PrintableKey(k), "")
 				}
 			}
 		}},
 		{"label-value", "metadata.labels", "must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", func(c change, fault func(at, value string)) {
 			for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 				if !labelValue.MatchString(c.Labels[k]) {
-					fault("."+printable(k), quote(c.Labels[k]))
+					fault("."+PrintableKey(k), quote(c.Labels[k]))
 				}
 			}
 		}},

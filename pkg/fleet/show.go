@@ -40,8 +40,9 @@ func optional(s string) string {
 	return quote(s)
 }
 
-// printable makes a key fit for a field path, and keeps out what may be a credential.
-func printable(key string) string {
+// PrintableKey makes a key fit for a field path: on one line, in text, of bounded length, and without what
+// may be a credential.
+func PrintableKey(key string) string {
 	switch {
 	case strings.ContainsAny(key, ":@"):
 		return "(key)"

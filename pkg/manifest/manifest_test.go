@@ -1,8 +1,6 @@
 package manifest
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,12 +82,41 @@ func TestFaultsNameFileLineAndField(t *testing.T) {
 		{"other kind", with("kind: Proxy", "kind: Pod"), `kind: "Pod": must be Proxy`},
 		{"no name", with("  name: us-east1-a\n", ""), "metadata.name: must be set"},
 		{"no spec", good[:strings.Index(good, "spec:")], "spec: must be set"},
+		{"explicit zero", with("provider: gce-main", "provider: gce-main\n  endpoint: {port: 0}"), "spec.endpoint.port: 0: must be between 1 and 65535"},
+		{"number beyond all bounds", with("provider: gce-main", "provider: gce-main\n  endpoint: {port: 99999999999999999999999}"), "spec.endpoint.port: \"99999999999999999999999\": must be a whole number"},
+		{"fraction", with("provider: gce-main", "provider: gce-main\n  endpoint: {port: 80.5}"), "spec.endpoint.port: 80.5: must be a whole number"},
+		{"a yes of other languages", with("provider: gce-main", "provider: gce-main\n  paused: yes"), `spec.paused: "yes": must be true or false`},
+		{"a fault in a list", with("zone: us-east1-b", "zones: [us-east1-b,\n    us-west1-a]"), `a.yaml:11: us-east1-a: spec.placement.zones[1]: "us-west1-a": must be in`},
+		{"a fault of a merged key", with("placement: {", "placement: {<<: {regin: x}, "), "a.yaml:10: us-east1-a: spec.placement.regin: unknown key; did you mean region?"},
+		{"a label with a dot, at fault", with("pool: news", "example.com/pool: x y"), `a.yaml:6: us-east1-a: metadata.labels.example.com/pool: "x y": must be`},
+		{"labels that are a list", with("{pool: news, country: us}", "[a]"), "a.yaml:6: us-east1-a: metadata.labels: must be an object"},
+		{"name that is a number", with("name: us-east1-a", "name: 7"), "a.yaml:5: metadata.name: 7: must be a string: put it into quotes"},
+		{"name that cannot be one", with("name: us-east1-a", "name: US"), `a.yaml:5: US: metadata.name: "US": must be 1 to 63`},
+		{"metadata that is a word", "apiVersion: crawl.example.com/v1alpha1\nkind: Proxy\nmetadata: x\nspec: {mode: External, endpoint: {host: h}}\n", `a.yaml:3: metadata: "x": must be an object`},
+		{"spec that is a word", good[:strings.Index(good, "spec:")] + "spec: Managed\n", `a.yaml:7: us-east1-a: spec: "Managed": must be an object`},
+		{"spec without a value", good[:strings.Index(good, "spec:")] + "spec:\n", "a.yaml:7: us-east1-a: spec: must be set"},
+		{"kind that is a list", with("kind: Proxy", "kind: [Proxy]"), "a.yaml:3: us-east1-a: kind: must be Proxy"},
+		{"a List of Kubernetes", "apiVersion: v1\nkind: List\nitems: []\n", "a.yaml:3: items: unknown key"},
+		{"a tag that changes what is meant", with("provider: gce-main", "provider: gce-main\n  maxLeases: !!int many"), "a.yaml:10: must have no tags"},
+		{"a tag of another language", with("provider: gce-main", "provider: !ruby/object gce-main"), "a.yaml:9: must have no tags"},
+		{"keys that are no text", with("provider: gce-main", "provider: gce-main\n  5: a\n  true: b\n  1.5: c"), "a.yaml:11: us-east1-a: spec.true: unknown key"},
+		{"a list that has an anchor", "# c\n--- &a [b]\n", "a.yaml:2: must be an object"},
+		{"an object that has an anchor", "--- &a\nb: c\n", "a.yaml:2: b: unknown key"},
+		{"an object that has nothing", "# c\n{}\n", "a.yaml:2: apiVersion: must be set"},
+		{"a key that is asked for", "? kind\n: Pod\n", "a.yaml:1: kind: \"Pod\": must be Proxy"},
+		{"an alias of nothing", with("provider: gce-main", "provider: *nobody"), "a.yaml:9: is not YAML: could not find alias"},
+		{"a tab for indentation", "a:\n\tb: 1\n", "a.yaml:2: is not YAML: found character '\t' that cannot start any token"},
+		{"two JSON documents run together", asJSON("") + asJSON(""), "a.yaml:2: is not YAML"},
 		{"empty", "", "a.yaml: is empty"},
+		{"spaces", " \n\n", "a.yaml: is empty"},
+		{"null", "~\n", "a.yaml: is empty"},
 		{"only comments", "# nothing\n---\n# here\n", "a.yaml: is empty"},
 		{"a list", "- a\n- b\n", "a.yaml:1: must be an object"},
 		{"not YAML", "a: [1,\nb", "a.yaml:1: is not YAML"},
 		{"not UTF-8", "a: b\nc: \xff\n", "a.yaml:2: is not UTF-8"},
-		{"a key that stands twice", with("kind: Proxy", "kind: Proxy\nkind: Proxy"), "a.yaml:4: is not YAML"},
+		{"a key that stands twice", with("kind: Proxy", "kind: Proxy\nkind: Proxy"), `a.yaml:4: is not YAML: mapping key "kind" stands in line 3 already`},
+		{"a key that stands twice in brackets", with("{region: us-east1, ", "{region: us-east1, region: us-east1, "), "a.yaml:10: is not YAML: mapping key \"region\" stands"},
+		{"UTF-16", "\xff\xfea\x00", "a.yaml:1: is not UTF-8 text; save the file as UTF-8"},
 		{"a name that stands twice", good + "---" + good, "a.yaml:15: us-east1-a: metadata.name: must be unique: a.yaml:2 has it, too"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -115,58 +142,44 @@ func TestAllFaultsOfAllDocumentsAreReported(t *testing.T) {
 
 func TestSecretsOfABrokenManifestAreNotQuoted(t *testing.T) {
 	t.Parallel()
-	_, err := Read("a.yaml", []byte("inline: |\n  password: hunter2\n bad"))
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), "hunter2")
-}
-
-func TestWhatGetPrintsCanBeAppliedAgain(t *testing.T) {
-	t.Parallel()
-	_, err := Read("a.yaml", []byte(with("  name: us-east1-a", "  name: us-east1-a\n  createTime: 2030-01-01T00:00:00Z")+"status: {phase: Running, whatever: [1]}\n"))
-	require.NoError(t, err)
-}
-
-func TestAnchorsAreResolved(t *testing.T) {
-	t.Parallel()
-	text := with("  placement: {region: us-east1, zone: us-east1-b, machineType: e2-micro}", "  placement: &p {region: us-east1, zone: us-east1-b}")
-	items, err := Read("a.yaml", []byte(text))
-	require.NoError(t, err)
-	require.Equal(t, "us-east1-b", items[0].Proxy.Spec.Placement.Zone)
-}
-
-func TestFilesFoldersAndStandardInput(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write := func(name, text string) {
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	for name, text := range map[string]string{
+		"a block text that ends early":    "inline: |\n  password: hunter2\n bad",
+		"quotes that do not end":          "inline: \"hunter2\n",
+		"a header of a block text":        "inline: |hunter2\n  a\n",
+		"a reserved character":            "inline: @hunter2\n",
+		"brackets that do not end":        "inline: [hunter2\n",
+		"a spec that is the secret":       with("spec:", "spec: crawler:hunter2\nspecs:"),
+		"a secret in place of its name":   with("provider: gce-main", "provider: gce-main\n  endpoint: {credentialsSecretRef: hunter2}"),
+		"a secret as apiVersion":          with("crawl.example.com/v1alpha1", "crawler:hunter2"),
+		"a secret as key of the metadata": with("name: us-east1-a", "name: us-east1-a\n  crawler:hunter2: x"),
+		"a label of a wrong type":         with("pool: news", "pool: [hunter2]"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Read("a.yaml", []byte(text))
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "hunter2")
+		})
 	}
-	write("one.yaml", good)
-	write("deep/two.yml", with("us-east1-a", "two"))
-	write("three.json", asJSON(""))
-	write("notes.txt", "not a manifest")
-	items, err := ReadPaths([]string{dir, "-"}, strings.NewReader(with("us-east1-a", "four")), nil)
-	require.NoError(t, err)
-	require.Len(t, items, 4)
-
-	_, err = ReadPaths([]string{dir, filepath.Join(dir, "none.yaml"), "-"}, strings.NewReader(good), nil)
-	require.ErrorContains(t, err, "none.yaml: cannot be read")
-	require.ErrorContains(t, err, "must be unique")
-	_, err = ReadPaths([]string{t.TempDir()}, nil, nil)
-	require.ErrorContains(t, err, "has no .yaml, .yml, .json file")
-
-	items, err = ReadPaths([]string{"-"}, strings.NewReader(with("us-east1-a", "${NAME}")), strings.NewReplacer("${NAME}", "five").Replace)
-	require.NoError(t, err)
-	require.Equal(t, "five", items[0].Name)
 }
 
 func FuzzRead(f *testing.F) {
 	f.Add(good)
 	f.Add(asJSON(""))
 	f.Add("a: &a [*a]")
+	f.Add("%YAML 1.2\n---\n" + good + "...\n--- {a: !!str b}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if items, err := Read("f", []byte(text)); err == nil {
+		items, err := Read("f", []byte(text))
+		if err == nil {
 			require.NotEmpty(t, items)
+			return
+		}
+		require.Empty(t, items)
+		var faults Faults
+		require.ErrorAs(t, err, &faults)
+		for _, fault := range faults {
+			require.LessOrEqual(t, fault.Line, 1+strings.Count(text, "\n")+strings.Count(text, "\r"), "a return alone ends a line, too")
+			require.NotContains(t, fault.Message, "cannot be parsed", "the parser panicked")
 		}
 	})
 }

@@ -4,71 +4,51 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
 )
-
-// maxBytes is how large a manifest may be; Firestore takes no document above 1 MiB, and files hold
-// several.
-const maxBytes = 16 << 20
 
 // document is one YAML document, with the lines that its keys are on.
 type document struct {
 	source string
 	line   int
 	value  map[string]any
-	lines  map[string]int // by field path
+	lines  lines
 }
 
-// lineOf returns the line of a field or of the nearest field around it.
-func (d document) lineOf(path string) int {
-	for path != "" {
-		if line, ok := d.lines[path]; ok {
-			return line
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	return d.line
-}
-
-// parse splits a manifest into documents; JSON is YAML, too.
+// parse splits a manifest into documents; JSON is YAML, too. Each document is parsed on its own, so
+// that one which is no YAML hides no fault of the others.
 func parse(source string, data []byte) ([]document, Faults) {
-	fail := func(line int, format string, args ...any) ([]document, Faults) {
-		return nil, Faults{{Source: source, Line: line, Fault: fleet.Fault{Message: fmt.Sprintf(format, args...)}}}
+	fault := func(line int, message string) Faults {
+		return Faults{{Source: source, Line: line, Fault: fleet.Fault{Message: message}}}
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(data) > maxBytes {
-		return fail(0, "is larger than %d MiB", maxBytes>>20)
+		return nil, fault(0, fmt.Sprintf("is larger than %d MiB", maxBytes>>20))
 	}
 	if i := invalidUTF8(data); i >= 0 {
-		return fail(1+bytes.Count(data[:i], []byte("\n")), "is not UTF-8 text; save the file as UTF-8")
-	}
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		line, message := syntax(err)
-		return fail(line, "is not YAML: %s", message)
+		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "is not UTF-8 text; save the file as UTF-8")
 	}
 	var docs []document
 	var faults Faults
-	for _, d := range file.Docs {
-		if d.Body == nil || d.Body.Type() == ast.CommentType || d.Body.Type() == ast.NullType {
-			continue
-		}
-		doc, err := convert(source, d.Body)
+	for _, c := range split(data) {
+		doc, err := c.document(source)
 		if err != nil {
-			faults = append(faults, Fault{Source: source, Line: d.Body.GetToken().Position.Line, Fault: fleet.Fault{Message: err.Error()}})
-			continue
+			faults = append(faults, fault(complaint(c.line, err))...)
+		} else if doc.value != nil {
+			docs = append(docs, doc)
 		}
-		docs = append(docs, doc)
 	}
 	if len(docs) == 0 && len(faults) == 0 {
-		return fail(0, "is empty; it should hold Proxy documents")
+		return nil, fault(0, "is empty; it should hold Proxy documents")
 	}
 	return docs, faults
 }
@@ -84,99 +64,90 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// syntax is the parser's complaint without the excerpt of the file, which may hold a secret.
-func syntax(err error) (line int, message string) {
-	var y yaml.Error
-	if !errors.As(err, &y) {
-		return 0, "it cannot be parsed"
+// document reads one document; its value is nil when there are only comments.
+func (c chunk) document(source string) (d document, err error) {
+	defer func() {
+		if recover() != nil { // a manifest must not end the program that reads it
+			err = located{1, "is not YAML: it cannot be parsed"}
+		}
+	}()
+	body, err := c.parse()
+	if body == nil || err != nil {
+		return document{}, err
 	}
-	if tk := y.GetToken(); tk != nil && tk.Position != nil {
-		line = tk.Position.Line
-	}
-	return line, y.GetMessage()
-}
-
-func convert(source string, body ast.Node) (document, error) {
-	d := document{source: source, line: body.GetToken().Position.Line, lines: map[string]int{}}
-	mapping(body, func(first *ast.MappingValueNode) {
-		d.line = first.Key.GetToken().Position.Line
-	})
 	var value any
 	if err := yaml.NodeToValue(body, &value); err != nil {
-		_, message := syntax(err)
-		return d, errors.New("is not YAML: " + message)
+		return document{}, err
 	}
+	line := lineOf(firstKey(body))
 	m, ok := plain(value).(map[string]any)
 	if !ok {
-		return d, errors.New("must be an object with apiVersion, kind, metadata and spec")
+		return document{}, located{line, "must be an object with apiVersion, kind, metadata and spec"}
 	}
-	d.value = m
-	d.note("", body, 0)
+	d = document{source: source, line: c.line + line, value: m, lines: lines{}}
+	d.lines.note("", body, c.line, 0)
 	return d, nil
 }
 
-func mapping(n ast.Node, first func(*ast.MappingValueNode)) {
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		if len(n.Values) > 0 {
-			first(n.Values[0])
-		}
-	case *ast.MappingValueNode:
-		first(n)
+// parse returns the document's content, nil when there is none.
+func (c chunk) parse() (ast.Node, error) {
+	if len(c.text) > maxDocument {
+		return nil, located{1, fmt.Sprintf("is larger than %d KiB: no database takes such a document", maxDocument>>10)}
 	}
+	tokens := lexer.Tokenize(c.text)
+	if err := checkTokens(tokens); err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range file.Docs {
+		if d.Body != nil && d.Body.Type() != ast.CommentType && d.Body.Type() != ast.NullType && d.Body.Type() != ast.DirectiveType {
+			return d.Body, checkSize(d.Body)
+		}
+	}
+	return nil, nil
 }
 
-// maxDepth bounds how deep lines are noted; no field of a Proxy is deeper.
-const maxDepth = 12
+var (
+	keyTwice = regexp.MustCompile(`^(mapping key ".*") already defined at \[(\d+):\d+\]$`)
+	quoted   = regexp.MustCompile(`(?s):? ?"[^"]*"?`)
+)
 
-// note remembers the line of every key below n.
-func (d document) note(path string, n ast.Node, depth int) {
-	if depth > maxDepth {
-		return
+// complaint is what is wrong with a document that begins behind the given number of lines, and where;
+// without the excerpt that the parser adds and without what it quotes: that may be a secret.
+func complaint(before int, err error) (line int, message string) {
+	var l located
+	if errors.As(err, &l) {
+		return before + l.line, l.message
 	}
-	switch n := n.(type) {
-	case *ast.AnchorNode:
-		d.note(path, n.Value, depth)
-	case *ast.TagNode:
-		d.note(path, n.Value, depth)
-	case *ast.MappingNode:
-		for _, v := range n.Values {
-			d.note(path, v, depth)
-		}
-	case *ast.MappingValueNode:
-		key := strings.TrimPrefix(path+"."+n.Key.GetToken().Value, ".")
-		d.lines[key] = n.Key.GetToken().Position.Line
-		if bare, ok := strings.CutPrefix(key, "metadata.labels"); !ok || bare == "" {
-			d.note(key, n.Value, depth+1)
-		}
-	case *ast.SequenceNode:
-		for i, v := range n.Values {
-			item := fmt.Sprintf("%s[%d]", path, i)
-			d.lines[item] = v.GetToken().Position.Line
-			d.note(item, v, depth+1)
-		}
+	var y yaml.Error
+	if !errors.As(err, &y) {
+		return before + 1, "is not YAML: it cannot be parsed"
 	}
+	line = before + 1
+	if tk := y.GetToken(); tk != nil && tk.Position != nil {
+		line = before + tk.Position.Line
+	}
+	if m := keyTwice.FindStringSubmatch(y.GetMessage()); m != nil {
+		first, _ := strconv.Atoi(m[2])
+		return line, fmt.Sprintf("is not YAML: %s stands in line %d already", m[1], before+first)
+	}
+	return line, "is not YAML: " + quoted.ReplaceAllString(y.GetMessage(), "")
 }
 
-// plain turns the decoder's values into those of JSON: string keys, no typed maps.
+// plain turns the decoder's integers into int64, which every store keeps, where they fit.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, x := range v {
 			v[k] = plain(x)
 		}
-		return v
-	case map[any]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			out[fmt.Sprint(k)] = plain(x)
-		}
-		return out
 	case []any:
 		for i, x := range v {
 			v[i] = plain(x)
 		}
-		return v
 	case uint64:
 		if v <= 1<<63-1 {
 			return int64(v)
