@@ -109,7 +109,7 @@ func (c *cli) apply(ctx context.Context, items []manifest.Item, dryRun bool, wai
 	if dryRun {
 		return nil
 	}
-	return c.wait(ctx, wait, names, isReady)
+	return c.wait(ctx, wait, names, patient(c.now(), becomesReady))
 }
 
 // plan compares manifests with what is stored; it refuses all of them for a fault of one.
@@ -157,12 +157,9 @@ func write(ctx context.Context, s store.Store, ch change) error {
 	case "unchanged":
 		return nil
 	case "created":
-		_, err = s.CreateProxy(ctx, ch.item.Name, edit)
-		if errors.Is(err, store.ErrExists) {
-			err = store.ErrConflict
-		}
+		err = create(ctx, s, ch.item.Name, edit)
 	default:
-		err = editSpec(ctx, s, ch, edit)
+		err = editWishes(ctx, s, ch.stored, edit)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", ch.item.Name, err)
@@ -170,13 +167,28 @@ func write(ctx context.Context, s store.Store, ch change) error {
 	return nil
 }
 
+// create makes a document; one that is there and wishes the same is our own, written twice.
+func create(ctx context.Context, s store.Store, name string, edit store.Edit) error {
+	_, err := s.CreateProxy(ctx, name, edit)
+	if !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	now, err := s.GetProxy(ctx, name)
+	if err != nil {
+		return err
+	}
+	if wishes(now, edit) {
+		return nil
+	}
+	return store.ErrConflict
+}
+
 // editTries bounds how often an edit starts over because the plane wrote its status meanwhile.
 const editTries = 5
 
-// editSpec writes on condition that nobody changed labels or spec since they were looked at; the
+// editWishes writes on condition that nobody changed labels or spec since they were looked at; the
 // plane's own writes in between are no reason to give up.
-func editSpec(ctx context.Context, s store.Store, ch change, edit store.Edit) error {
-	stored := ch.stored
+func editWishes(ctx context.Context, s store.Store, stored fleet.Proxy, edit store.Edit) error {
 	for range editTries {
 		_, err := s.EditProxy(ctx, stored.Name, edit, stored.UpdateTime)
 		if !errors.Is(err, store.ErrConflict) {
@@ -186,6 +198,9 @@ func editSpec(ctx context.Context, s store.Store, ch change, edit store.Edit) er
 		if err != nil {
 			return err
 		}
+		if wishes(now, edit) { // our own write, repeated, or somebody who wanted the same
+			return nil
+		}
 		if !sameWishes(stored, now) {
 			return store.ErrConflict
 		}
@@ -194,16 +209,60 @@ func editSpec(ctx context.Context, s store.Store, ch change, edit store.Edit) er
 	return store.ErrConflict
 }
 
+// wishes reports whether p is as edit makes it.
+func wishes(p fleet.Proxy, edit store.Edit) bool {
+	spec, faults := fleet.Decode(edit.Spec)
+	return len(faults) == 0 && len(p.Broken) == 0 && p.DeleteTime.IsZero() && reflect.DeepEqual(fleet.Encode(p.Spec), fleet.Encode(spec)) &&
+		(edit.Labels == nil || maps.Equal(p.Labels, edit.Labels))
+}
+
 // sameWishes reports whether what people wrote of a document is the same.
 func sameWishes(a, b fleet.Proxy) bool {
 	return maps.Equal(a.Labels, b.Labels) && reflect.DeepEqual(a.Spec, b.Spec) && reflect.DeepEqual(a.Broken, b.Broken) &&
 		a.DeleteTime.Equal(b.DeleteTime) && a.RotateTime.Equal(b.RotateTime) && a.CreateTime.Equal(b.CreateTime)
 }
 
-func isReady(p *fleet.Proxy, now time.Time) (done bool, progress string) {
+// staleFor is after how long a status must be about what was applied: two ticks of the plane.
+const staleFor = 2 * time.Minute
+
+// patient forgives what only people can mend until the plane has had time to look at the change.
+func patient(since time.Time, look condition) condition {
+	return func(p *fleet.Proxy, now time.Time) (bool, string, error) {
+		done, progress, err := look(p, now)
+		if err != nil && p != nil && len(p.Broken) == 0 && now.Sub(since) < staleFor {
+			return false, progress, nil
+		}
+		return done, progress, err
+	}
+}
+
+// becomesReady waits for Ready, and for the VM that the spec asks for.
+func becomesReady(p *fleet.Proxy, now time.Time) (bool, string, error) {
+	done, progress, err := isReady(p, now)
+	if err != nil || !done || p.Spec.Mode != fleet.Managed || p.Spec.Paused || p.Status.Instance == nil {
+		return done, progress, err
+	}
+	if p.Status.Next != nil || p.Status.Instance.SpecHash != fleet.SpecHash(p.Spec) {
+		return false, "waits for the VM that the new spec asks for", nil
+	}
+	return true, progress, nil
+}
+
+// errHopeless says that waiting longer does not help.
+var errHopeless = errors.New("will not become Ready")
+
+// isReady holds for what is Ready, and for what people keep from leases.
+func isReady(p *fleet.Proxy, now time.Time) (done bool, progress string, err error) {
 	if p == nil {
-		return false, "gone"
+		return false, "gone", fmt.Errorf("%w: it is gone", errHopeless)
 	}
 	x := fleet.Explain(*p, now)
-	return x.State == string(fleet.ConditionReady), x.State + ": " + x.Why
+	progress = x.State + ": " + x.Why
+	switch x.State {
+	case string(fleet.ConditionReady), string(fleet.GatePaused), string(fleet.GateDisabled):
+		return true, progress, nil
+	case string(fleet.GateRejected), string(fleet.PhaseFailed):
+		return false, progress, fmt.Errorf("%w: %s", errHopeless, progress)
+	}
+	return false, progress, nil
 }

@@ -39,7 +39,7 @@ func (c *cli) describe(p fleet.Proxy, slots []store.Slot) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); text != "" {
-			fmt.Fprintf(w, "%s\t%s\n", what, text)
+			fmt.Fprintf(w, "%s\t%s\n", what, printable(text))
 		}
 	}
 	x := fleet.Explain(p, c.now())
@@ -63,12 +63,12 @@ func (c *cli) describe(p fleet.Proxy, slots []store.Slot) error {
 	}
 	c.section("Conditions", len(p.Status.Conditions), func(w io.Writer) {
 		for _, cond := range p.Status.Conditions {
-			fmt.Fprintf(w, "  %s\t%v\t%s\t%s\t%s\n", cond.Type, cond.Status, c.ago(cond.LastTransitionTime), cond.Reason, cond.Message)
+			fmt.Fprintf(w, "  %s\t%v\t%s\t%s\t%s\n", cond.Type, cond.Status, c.ago(cond.LastTransitionTime), printable(cond.Reason), printable(cond.Message))
 		}
 	})
 	c.section("History", len(p.Status.Events), func(w io.Writer) {
 		for _, e := range slices.Backward(p.Status.Events) {
-			fmt.Fprintf(w, "  %s ago\t%s\t%s\n", c.ago(e.Time), e.Reason, e.Message)
+			fmt.Fprintf(w, "  %s ago\t%s\t%s\n", c.ago(e.Time), printable(e.Reason), printable(e.Message))
 		}
 	})
 	return nil

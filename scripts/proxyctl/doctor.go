@@ -2,34 +2,39 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
+	"crawl.example.com/proxyfleet/scripts/proxyctl/leaseclient"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor", Short: "Look for what is wrong with the plane itself: access, indexes, runs, catalog", Args: cobra.NoArgs,
+	var url string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong with the plane itself: access, indexes, runs, catalog, lease function", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.store(cmd.Context())
 			if err != nil {
 				return err
 			}
 			sick := 0
-			for _, check := range checks() {
+			for _, check := range c.checks(url) {
 				finding, err := check.run(cmd.Context(), s, c.now())
 				mark := "ok  "
 				if err != nil {
 					mark, finding = "FAIL", err.Error()
 					sick++
 				}
-				fmt.Fprintf(c.out, "%s  %-12s %s\n", mark, check.name, finding)
+				fmt.Fprintf(c.out, "%s  %-13s  %s\n", c.paint(c.out, strings.TrimSpace(mark), mark), check.name, printable(finding))
 			}
 			if sick > 0 {
 				return exitError(exitFailed)
@@ -37,6 +42,8 @@ func (c *cli) doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&url, "url", os.Getenv(envLeaseURL), "also ask this lease function (LEASE_URL)")
+	return cmd
 }
 
 type check struct {
@@ -44,10 +51,36 @@ type check struct {
 	run  func(ctx context.Context, s store.Store, now time.Time) (finding string, err error)
 }
 
-func checks() []check {
-	return []check{
-		{"documents", checkDocuments}, {"indexes", checkIndexes}, {"last run", checkRun}, {"catalog", checkCatalog},
+func (c *cli) checks(url string) []check {
+	all := []check{
+		{"configuration", c.checkConfiguration}, {"documents", checkDocuments}, {"indexes", checkIndexes}, {"last run", checkRun}, {"catalog", checkCatalog},
 	}
+	if url != "" {
+		all = append(all, check{"lease function", func(ctx context.Context, _ store.Store, _ time.Time) (string, error) { return checkLease(ctx, url) }})
+	}
+	return all
+}
+
+// checkConfiguration says what is looked at; a wrong project is the most frequent mistake of all.
+func (c *cli) checkConfiguration(context.Context, store.Store, time.Time) (string, error) {
+	finding := fmt.Sprintf("project %s, database %s", c.project, c.database)
+	if host := os.Getenv("FIRESTORE_EMULATOR_HOST"); host != "" {
+		finding += ", on the emulator at " + host
+	}
+	return finding, nil
+}
+
+func checkLease(ctx context.Context, url string) (string, error) {
+	client, err := leaseclient.New(url, authorize(url))
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	s, err := client.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("version %s answers: %d leases live, %d slots free", s.Version, s.LiveLeases, s.FreeSlots), nil
 }
 
 func checkDocuments(ctx context.Context, s store.Store, now time.Time) (string, error) {
@@ -62,8 +95,11 @@ func checkDocuments(ctx context.Context, s store.Store, now time.Time) (string, 
 	if n := states[string(fleet.GateRejected)]; n > 0 {
 		return "", fmt.Errorf("%d of %d documents break a rule: see proxyctl get proxies -o wide", n, len(proxies))
 	}
-	data, _ := json.Marshal(states)
-	return fmt.Sprintf("%d proxies %s", len(proxies), data), nil
+	var counts []string
+	for _, state := range slices.Sorted(maps.Keys(states)) {
+		counts = append(counts, fmt.Sprintf("%d %s", states[state], state))
+	}
+	return strings.Join(append([]string{fmt.Sprintf("%d proxies", len(proxies))}, counts...), ", "), nil
 }
 
 // checkIndexes runs the queries that need a composite index: without it they fail, and only they do.
@@ -91,7 +127,7 @@ func checkRun(ctx context.Context, s store.Store, now time.Time) (string, error)
 	case now.Sub(r.EndTime) > overdue:
 		return "", fmt.Errorf("finished %s ago: does the scheduler call the reconcile function?", now.Sub(r.EndTime).Round(time.Second))
 	}
-	return fmt.Sprintf("finished %s ago %s", now.Sub(r.EndTime).Round(time.Second), r.Summary), nil
+	return fmt.Sprintf("finished %s ago", now.Sub(r.EndTime).Round(time.Second)), nil
 }
 
 func checkCatalog(ctx context.Context, s store.Store, _ time.Time) (string, error) {
@@ -103,17 +139,23 @@ func checkCatalog(ctx context.Context, s store.Store, _ time.Time) (string, erro
 	if err != nil {
 		return "", err
 	}
-	entries, ready := 0, 0
+	entries, ready := map[string]bool{}, 0
 	for _, shard := range shards {
-		entries += len(shard.Entries)
-		for _, e := range shard.Entries {
+		for name, e := range shard.Entries {
+			entries[name] = true
 			if e.Ready() {
 				ready++
 			}
 		}
 	}
-	if entries != len(proxies) {
-		return "", fmt.Errorf("%d entries for %d documents; the next run should mend it", entries, len(proxies))
+	missing := 0
+	for _, p := range proxies {
+		if !entries[p.Name] {
+			missing++
+		}
 	}
-	return fmt.Sprintf("%d entries, %d of them can be leased", entries, ready), nil
+	if foreign := len(entries) - (len(proxies) - missing); missing > 0 || foreign > 0 {
+		return "", fmt.Errorf("%d proxies without an entry, %d entries without a proxy; the next run should mend it", missing, foreign)
+	}
+	return fmt.Sprintf("%d entries, %d of them can be leased", len(entries), ready), nil
 }

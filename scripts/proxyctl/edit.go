@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,31 +26,34 @@ func (c *cli) deleteCommand() *cobra.Command {
 	return cmd
 }
 
-func isGone(p *fleet.Proxy, now time.Time) (bool, string) {
+func isGone(p *fleet.Proxy, now time.Time) (bool, string, error) {
 	if p == nil {
-		return true, "gone"
+		return true, "gone", nil
 	}
 	x := fleet.Explain(*p, now)
-	return false, x.State + ": " + x.Next
+	return false, x.State + ": " + x.Next, nil
 }
 
 func (c *cli) rotateCommand() *cobra.Command {
 	var wait waiter
-	var asked time.Time
+	before := map[string]int64{} // incarnations that are to go
 	cmd := c.named("rotate NAME...", "Replace VMs by fresh ones, with a new address, before the old ones go", func(ctx context.Context, s store.Store, p fleet.Proxy) (string, error) {
 		if p.Spec.Mode != fleet.Managed {
-			return "", fmt.Errorf("%s is External: there is no VM of ours to replace", p.Name)
+			return "", errors.New("is External: there is no VM of ours to replace")
 		}
-		asked = c.now()
-		_, err := s.EditProxy(ctx, p.Name, store.Edit{RotateTime: asked}, time.Time{})
+		before[p.Name] = p.Status.Incarnation
+		_, err := s.EditProxy(ctx, p.Name, store.Edit{RotateTime: c.now()}, time.Time{})
 		return "will be rotated", err
-	}, &wait, func(p *fleet.Proxy, now time.Time) (bool, string) {
-		if p == nil {
-			return true, "gone"
+	}, &wait, func(p *fleet.Proxy, now time.Time) (bool, string, error) {
+		done, progress, err := isReady(p, now)
+		if err != nil || p.Status.Instance == nil {
+			return false, progress, err
 		}
-		fresh := p.Status.Next == nil && p.Status.Instance != nil && p.Status.Instance.IntentTime.After(asked.Add(-time.Second))
-		ready, progress := isReady(p, now)
-		return fresh && ready, progress
+		fresh := p.Status.Next == nil && p.Status.Instance.Incarnation > before[p.Name]
+		if done && !fresh {
+			progress = "waits for the fresh VM: " + cmp.Or(p.Status.Replacing, "the next run begins it")
+		}
+		return done && fresh, progress, nil
 	})
 	wait.addFlags(cmd, "until the fresh VM is Ready and the old one is gone")
 	return cmd
@@ -65,7 +70,7 @@ func (c *cli) resumeCommand() *cobra.Command {
 func setPaused(paused bool) func(context.Context, store.Store, fleet.Proxy) (string, error) {
 	return func(ctx context.Context, s store.Store, p fleet.Proxy) (string, error) {
 		if len(p.Broken) > 0 {
-			return "", fmt.Errorf("%s cannot be changed while its document is broken:\n%w", p.Name, p.Broken)
+			return "", fmt.Errorf("cannot be changed while its document is broken:\n%w", p.Broken)
 		}
 		word := map[bool]string{true: "paused", false: "resumed"}[paused]
 		if p.Spec.Paused == paused {
@@ -73,8 +78,7 @@ func setPaused(paused bool) func(context.Context, store.Store, fleet.Proxy) (str
 		}
 		spec := fleet.Encode(p.Spec)
 		spec["paused"] = paused
-		_, err := s.EditProxy(ctx, p.Name, store.Edit{Spec: spec}, p.UpdateTime)
-		return word, err
+		return word, editWishes(ctx, s, p, store.Edit{Spec: spec})
 	}
 }
 
@@ -106,7 +110,7 @@ func (c *cli) named(use, short string, do func(context.Context, store.Store, fle
 			if dryRun || wait == nil {
 				return nil
 			}
-			return c.wait(cmd.Context(), *wait, names, done)
+			return c.wait(cmd.Context(), *wait, names, patient(c.now(), done))
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change and change nothing")

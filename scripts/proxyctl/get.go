@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -24,9 +24,14 @@ func (c *cli) getCommand() *cobra.Command {
 	var watch bool
 	var selector []string
 	cmd := &cobra.Command{
-		Use:               "get proxies [NAME...]",
-		Short:             "Show proxies",
-		ValidArgsFunction: c.completeNames,
+		Use:   "get proxies [NAME...]",
+		Short: "Show proxies",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return []string{"proxies"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.completeNames(cmd, args, typed)
+		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || !slices.Contains([]string{"proxies", "proxy"}, args[0]) {
 				return errors.New("say what to get: proxies")
@@ -35,7 +40,7 @@ func (c *cli) getCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			show, ok := map[string]func(io.Writer, []fleet.Proxy) error{
-				"table": c.table(false), "wide": c.table(true), "yaml": asYAML(len(args) == 2), "json": asJSON(len(args) == 2),
+				"table": c.tabular(false), "wide": c.tabular(true), "yaml": asYAML(), "json": asJSON(len(args) == 2),
 			}[output]
 			if !ok {
 				return usageError{fmt.Errorf("-o %s: must be table, wide, yaml or json", output)}
@@ -49,6 +54,7 @@ func (c *cli) getCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, yaml or json")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing what changes")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "wide", "yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringArrayVarP(&selector, "label", "l", nil, "only those with label k=v; may be repeated")
 	return cmd
 }
@@ -70,29 +76,53 @@ func (c *cli) get(ctx context.Context, names []string, labels map[string]string,
 	if err != nil {
 		return err
 	}
-	var last string
-	for {
+	shown := map[string]fleet.Proxy{}
+	for first := true; ; first = false {
 		proxies, err := c.find(ctx, s, names, labels)
-		if err != nil {
+		if err != nil && (first || ctx.Err() == nil) {
 			return err
 		}
-		var out strings.Builder
-		if err := show(&out, proxies); err != nil {
-			return err
-		}
-		if out.String() != last {
-			last = out.String()
-			fmt.Fprint(c.out, last)
+		if changed := news(shown, proxies); first || len(changed) > 0 {
+			if err := show(c.out, changed); err != nil {
+				return err
+			}
 		}
 		if !watch {
 			return nil
 		}
+		timer := time.NewTimer(c.poll)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return nil
-		case <-time.After(c.poll):
+		case <-timer.C:
 		}
 	}
+}
+
+// stateGone is what a watch shows of a proxy that was there and is no more.
+const stateGone = "Gone"
+
+// news returns what differs from what was shown, and notes it.
+func news(shown map[string]fleet.Proxy, now []fleet.Proxy) []fleet.Proxy {
+	var out []fleet.Proxy
+	there := map[string]bool{}
+	for _, p := range now {
+		there[p.Name] = true
+		if before, ok := shown[p.Name]; !ok || !before.UpdateTime.Equal(p.UpdateTime) {
+			out = append(out, p)
+		}
+		shown[p.Name] = p
+	}
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		if !there[name] {
+			gone := shown[name]
+			gone.Status.Phase = stateGone
+			out = append(out, gone)
+			delete(shown, name)
+		}
+	}
+	return out
 }
 
 // find returns the named proxies, or all with the labels. A name that is not there is an error.
@@ -123,24 +153,19 @@ func hasLabels(p fleet.Proxy, want map[string]string) bool {
 	return true
 }
 
-func (c *cli) table(wide bool) func(io.Writer, []fleet.Proxy) error {
-	return func(out io.Writer, proxies []fleet.Proxy) error {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		head := "NAME\tSTATE\tSINCE\tPROBE\tMS\tMODE\tAGE"
-		if wide {
-			head += "\tADDRESS\tZONE\tINSTANCE\tLABELS\tWHY"
-		}
-		fmt.Fprintln(w, head)
-		for _, p := range proxies {
-			x := fleet.Explain(p, c.now())
-			row := []string{p.Name, x.State, c.ago(x.Since), cmp.Or(string(p.Status.Health.Outcome), "-"), latency(p), string(p.Spec.Mode), c.ago(born(p))}
-			if wide {
-				row = append(row, address(p), zone(p), instance(p), labels(p), x.Why)
-			}
-			fmt.Fprintln(w, strings.Join(row, "\t"))
-		}
-		return w.Flush()
+func (c *cli) row(p fleet.Proxy, wide bool) []string {
+	x := fleet.Explain(p, c.now())
+	if p.Status.Phase == stateGone {
+		x = fleet.Explanation{State: stateGone, Why: "VM and document are gone"}
 	}
+	row := []string{p.Name, x.State, c.ago(x.Since), cmp.Or(string(p.Status.Health.Outcome), "-"), latency(p), string(p.Spec.Mode), c.ago(born(p))}
+	if wide {
+		row = append(row, address(p), zone(p), instance(p), labels(p), x.Why)
+	}
+	for i, cell := range row {
+		row[i] = cmp.Or(printable(cell), "-")
+	}
+	return row
 }
 
 func latency(p fleet.Proxy) string {
@@ -225,9 +250,10 @@ func asJSON(one bool) func(io.Writer, []fleet.Proxy) error {
 }
 
 // asYAML prints documents that can be applied again.
-func asYAML(bool) func(io.Writer, []fleet.Proxy) error {
+func asYAML() func(io.Writer, []fleet.Proxy) error {
+	printed := false
 	return func(out io.Writer, proxies []fleet.Proxy) error {
-		for i, p := range proxies {
+		for _, p := range proxies {
 			data, err := json.Marshal(fleet.DocumentOf(p))
 			if err != nil {
 				return err
@@ -236,9 +262,10 @@ func asYAML(bool) func(io.Writer, []fleet.Proxy) error {
 			if err != nil {
 				return err
 			}
-			if i > 0 {
+			if printed {
 				fmt.Fprintln(out, "---")
 			}
+			printed = true
 			fmt.Fprint(out, string(text))
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,13 +36,16 @@ func main() {
 
 // run runs one command line; open is how the store is reached when a command needs it.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, open opener) int {
-	c := &cli{in: in, out: out, errs: errs, open: open, now: time.Now, poll: time.Second}
+	return (&cli{in: in, out: out, errs: errs, open: open, now: time.Now, poll: time.Second}).run(ctx, args)
+}
+
+func (c *cli) run(ctx context.Context, args []string) int {
 	defer c.close()
 	root := c.root()
 	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errs)
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.errs)
 	err := root.ExecuteContext(ctx)
 	var exit exitError
 	switch {
@@ -50,7 +54,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 	case errors.As(err, &exit): // said already
 		return int(exit)
 	}
-	fmt.Fprintln(errs, "proxyctl:", err)
+	fmt.Fprintln(c.errs, "proxyctl:", printableLines(err.Error()))
 	return codeOf(err)
 }
 
@@ -84,6 +88,7 @@ type cli struct {
 	open      opener
 	now       func() time.Time
 	poll      time.Duration // how often --wait and -w look
+	colours   bool          // also where no terminal is
 
 	project, database string
 	opened            store.Store
@@ -97,7 +102,18 @@ func (c *cli) root() *cobra.Command {
 		Long: `proxyctl writes Proxy documents into Firestore with your own rights and explains what became of them.
 It reads PROJECT_ID and FIRESTORE_DATABASE, and talks to an emulator where FIRESTORE_EMULATOR_HOST is set.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 no such proxy, 4 changed meanwhile, 5 --wait gave up.`,
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such proxy, 4 changed meanwhile, 5 --wait gave up. The command lease has its own.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			unknown := fmt.Errorf("unknown command %q; see proxyctl --help", args[0])
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				unknown = fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
+			}
+			return usageError{unknown}
+		},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -107,7 +123,8 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 no such proxy, 4 changed meanwhile, 5 -
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
 	root.AddCommand(c.validateCommand(), c.applyCommand(), c.getCommand(), c.describeCommand(), c.deleteCommand(), c.rotateCommand(),
-		c.pauseCommand(), c.resumeCommand(), c.doctorCommand())
+		c.pauseCommand(), c.resumeCommand(), c.doctorCommand(), c.leaseCommand(), c.gatewayCommand())
+	root.SuggestionsMinimumDistance = 2
 	for _, cmd := range root.Commands() {
 		if args := cmd.Args; args != nil {
 			cmd.Args = func(cmd *cobra.Command, given []string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ func (c *cli) close() {
 }
 
 // completeNames completes the names of proxies.
-func (c *cli) completeNames(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (c *cli) completeNames(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 	s, err := c.store(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -52,7 +53,9 @@ func (c *cli) completeNames(cmd *cobra.Command, _ []string, _ string) ([]string,
 	}
 	var names []string
 	for _, p := range proxies {
-		names = append(names, p.Name)
+		if !slices.Contains(given, p.Name) {
+			names = append(names, p.Name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,8 +27,9 @@ func (w *waiter) addFlags(cmd *cobra.Command, until string) {
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 15*time.Minute, "how long to wait")
 }
 
-// condition looks at a proxy, nil when it does not exist, and says how far it is.
-type condition func(p *fleet.Proxy, now time.Time) (done bool, progress string)
+// condition looks at a proxy, nil when it does not exist, and says how far it is. An error ends the
+// waiting.
+type condition func(p *fleet.Proxy, now time.Time) (done bool, progress string, err error)
 
 // wait looks until the condition holds for every name, showing how far things are.
 func (c *cli) wait(ctx context.Context, w waiter, names []string, done condition) error {
@@ -77,10 +77,13 @@ func (c *cli) look(ctx context.Context, s store.Store, names []string, done cond
 		} else if err != nil {
 			return 0, "", err
 		}
-		ok, progress := done(at, c.now())
+		ok, progress, err := done(at, c.now())
+		if err != nil {
+			return 0, "", fmt.Errorf("%s: %w", name, err)
+		}
 		if !ok {
 			waiting++
-			line = name + " " + progress
+			line = name + " " + printable(progress)
 		}
 	}
 	return waiting, line, nil
@@ -111,13 +114,4 @@ func (p *progress) end() {
 	if p.terminal && p.last != "" {
 		fmt.Fprint(p.w, "\r\x1b[2K")
 	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

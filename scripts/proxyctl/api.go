@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"crawl.example.com/proxyfleet/scripts/proxyctl/leaseclient"
+)
+
+// leaseFlags say which lease function, and which leases.
+type leaseFlags struct {
+	url      string
+	labels   []string
+	provider string
+	region   string
+	holder   string
+	ttl      time.Duration
+	wait     time.Duration
+}
+
+// The environment of commands that lease.
+const (
+	envLeaseURL = "LEASE_URL"
+	envAPIKey   = "PROXYFLEET_API_KEY" //nolint:gosec // the name of a variable
+)
+
+const authHelp = `
+The lease function is at --url (LEASE_URL). PROXYFLEET_API_KEY holds an API key, or an ID token that you fetched:
+export PROXYFLEET_API_KEY=$(gcloud auth print-identity-token). Without it, on https, the service account of this machine is used.`
+
+func (f *leaseFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", envOr(envLeaseURL, "http://127.0.0.1:8080"), "the lease function (LEASE_URL)")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil, "only proxies with label k=v; may be repeated")
+	flags.StringVar(&f.provider, "provider", "", "only proxies of this provider")
+	flags.StringVar(&f.region, "region", "", "only proxies in this region")
+	flags.StringVar(&f.holder, "holder", "", "who asks, for people who look at leases")
+	flags.DurationVar(&f.ttl, "ttl", 2*time.Minute, "how long a lease outlives this program when it dies, 10s to 1h")
+	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for a free slot, 0s to 30s")
+}
+
+// request returns what every lease is asked with.
+func (f *leaseFlags) request() (leaseclient.Request, error) {
+	labels, err := parseLabels(f.labels)
+	switch {
+	case err != nil:
+		return leaseclient.Request{}, usageError{err}
+	case f.ttl < 10*time.Second || f.ttl > time.Hour:
+		return leaseclient.Request{}, usageError{errors.New("--ttl must be between 10s and 1h")}
+	case f.wait < 0 || f.wait > 30*time.Second:
+		return leaseclient.Request{}, usageError{errors.New("--wait must be between 0s and 30s")}
+	}
+	return leaseclient.Request{
+		Holder: f.holder, TTLSeconds: int(f.ttl / time.Second), Labels: labels, Provider: f.provider, Region: f.region, WaitSeconds: int(f.wait / time.Second),
+	}, nil
+}
+
+func (f *leaseFlags) client() (*leaseclient.Client, error) {
+	client, err := leaseclient.New(f.url, authorize(f.url))
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return client, nil
+}
+
+// authorize chooses how to say who calls.
+func authorize(base string) leaseclient.Authorize {
+	if key := os.Getenv(envAPIKey); key != "" {
+		return leaseclient.APIKey(key)
+	}
+	if strings.HasPrefix(base, "https://") {
+		return leaseclient.IDToken(base)
+	}
+	return nil
+}
