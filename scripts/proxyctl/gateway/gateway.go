@@ -117,10 +117,12 @@ func (g *Gateway) attempt(r *http.Request, target string, use func(h *held) (out
 	var failed []string
 	var err error
 	for range g.config.Attempts {
-		var h *held
-		h, err = g.pool.take(r.Context(), clientKey(r), target, failed)
-		if err != nil {
-			return err
+		h, noLease := g.pool.take(r.Context(), clientKey(r), target, failed)
+		switch {
+		case noLease != nil && err != nil: // what went wrong first is what people must know
+			return fmt.Errorf("%w; then %s", err, noLease.Error())
+		case noLease != nil:
+			return noLease
 		}
 		outcome, again, useErr := use(h)
 		g.pool.give(h, outcome, target)

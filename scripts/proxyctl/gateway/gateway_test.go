@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,8 @@ type leases struct {
 	ttl      time.Duration
 	now      func() time.Time
 	refusal  error
+
+	refuseAfter int // leases; 0: never
 }
 
 func (l *leases) Acquire(_ context.Context, r Request) (Lease, error) {
@@ -40,6 +43,9 @@ func (l *leases) Acquire(_ context.Context, r Request) (Lease, error) {
 	defer l.mu.Unlock()
 	if l.refusal != nil {
 		return Lease{}, l.refusal
+	}
+	if l.refuseAfter > 0 && l.next >= l.refuseAfter {
+		return Lease{}, &Unavailable{Reason: "NO_CAPACITY"}
 	}
 	l.requests = append(l.requests, r)
 	i := l.next % len(l.proxies)
@@ -98,13 +104,33 @@ type rig struct {
 	clock   *clock
 	gateway *Gateway
 	url     *url.URL
+	logged  *lines
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func newRig(t *testing.T, rotation Rotation, proxies ...string) *rig {
 	t.Helper()
 	c := &clock{t: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	l := &leases{proxies: proxies, released: map[string]Outcome{}, targets: map[string]string{}, ttl: 5 * time.Minute, now: c.now}
-	g := New(l, Config{Rotation: rotation, DialTimeout: 2 * time.Second, Now: c.now})
+	logged := &lines{}
+	g := New(l, Config{Rotation: rotation, DialTimeout: 2 * time.Second, Now: c.now, Log: slog.New(slog.NewTextHandler(logged, nil))})
 	s := httptest.NewServer(g)
 	u, err := url.Parse(s.URL)
 	require.NoError(t, err)
@@ -112,7 +138,7 @@ func newRig(t *testing.T, rotation Rotation, proxies ...string) *rig {
 		g.Close(context.Background())
 		s.Close()
 	})
-	return &rig{leases: l, clock: c, gateway: g, url: u}
+	return &rig{leases: l, clock: c, gateway: g, url: u, logged: logged}
 }
 
 // crawler fetches through the gateway, under a user name of its own.

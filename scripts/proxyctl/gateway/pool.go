@@ -25,14 +25,15 @@ type pool struct {
 	now      func() time.Time
 	warn     func(msg string, args ...any)
 
-	mu   sync.Mutex
-	held map[*held]bool
-	keys map[string]*held
-	busy sync.WaitGroup // releases under way
+	mu    sync.Mutex
+	held  map[*held]bool
+	keys  map[string]*held
+	turns map[string]chan struct{} // by key: somebody takes a lease; closed when done
+	busy  sync.WaitGroup           // releases under way
 }
 
 func newPool(l Leaser, c Config) *pool {
-	return &pool{leaser: l, rotation: c.Rotation, now: c.Now, warn: c.Log.Warn, held: map[*held]bool{}, keys: map[string]*held{}}
+	return &pool{leaser: l, rotation: c.Rotation, now: c.Now, warn: c.Log.Warn, held: map[*held]bool{}, keys: map[string]*held{}, turns: map[string]chan struct{}{}}
 }
 
 // Times of a pool. A lease is renewed early enough for a second try; one that nobody uses goes back.
@@ -46,33 +47,70 @@ const (
 // take returns a lease for one user: a shared one where the rotation allows, else a new one.
 func (p *pool) take(ctx context.Context, client, target string, exclude []string) (*held, error) {
 	key := p.rotation.key(client, target)
-	if h := p.shared(key); h != nil {
-		return h, nil
+	h, err := p.sharedOrTurn(ctx, key)
+	if h != nil || err != nil {
+		return h, err
 	}
+	defer p.endTurn(key)
 	lease, err := p.leaser.Acquire(ctx, Request{Target: target, StickyKey: p.rotation.stickyKey(client, target), Exclude: exclude})
 	if err != nil {
 		return nil, err
 	}
 	now := p.now()
-	h := &held{lease: lease, key: key, since: now, used: now, users: 1, target: target, outcome: OK}
+	h = &held{lease: lease, key: key, since: now, used: now, users: 1, target: target, outcome: OK}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held[h] = true
 	if key != "" {
-		if old := p.keys[key]; old != nil { // two requests asked at once; the later one stays
-			old.retired = true
-			p.releaseIfDone(old)
-		}
 		p.keys[key] = h
 	}
 	return h, nil
 }
 
-func (p *pool) shared(key string) *held {
+// sharedOrTurn returns a shared lease, or none when it is the caller's turn to take one: of many
+// requests that begin at once, one leases and the others use what it got.
+func (p *pool) sharedOrTurn(ctx context.Context, key string) (*held, error) {
+	for key != "" {
+		h, turn := p.sharedOrWait(key)
+		if turn == nil {
+			return h, nil
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, nil
+}
+
+// sharedOrWait returns a shared lease, or whose turn to wait for, or neither: then it is the caller's.
+func (p *pool) sharedOrWait(key string) (*held, chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if h := p.shared(key); h != nil {
+		return h, nil
+	}
+	if turn, taken := p.turns[key]; taken {
+		return nil, turn
+	}
+	p.turns[key] = make(chan struct{})
+	return nil, nil
+}
+
+func (p *pool) endTurn(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if turn, ok := p.turns[key]; ok {
+		close(turn)
+		delete(p.turns, key)
+	}
+}
+
+// shared needs the lock.
+func (p *pool) shared(key string) *held {
 	h := p.keys[key]
-	if key == "" || h == nil {
+	if h == nil {
 		return nil
 	}
 	now := p.now()
