@@ -71,9 +71,11 @@ func TestHeadersForTheNextHopEndHere(t *testing.T) {
 	headers := make(chan http.Header, 1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers <- r.Header
-		w.Header().Set("Connection", "X-Answer-Hop")
-		w.Header().Set("X-Answer-Hop", "1")
-		w.Header().Set("X-End", "1")
+		c, _, err := http.NewResponseController(w).Hijack() // net/http would write a Connection of its own
+		if err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close, X-Answer-Hop\r\nX-Answer-Hop: 1\r\nX-End: 1\r\n\r\n")
+			_ = c.Close()
+		}
 	}))
 	t.Cleanup(proxy.Close)
 	r := newRig(t, PerRequest(), "http://crawler:secret@"+proxy.Listener.Addr().String())
