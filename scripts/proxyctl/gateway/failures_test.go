@@ -73,7 +73,7 @@ func TestHeadersForTheNextHopEndHere(t *testing.T) {
 		headers <- r.Header
 		c, _, err := http.NewResponseController(w).Hijack() // net/http would write a Connection of its own
 		if err == nil {
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close, X-Answer-Hop\r\nX-Answer-Hop: 1\r\nX-End: 1\r\n\r\n")
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: X-Answer-Hop\r\nX-Answer-Hop: 1\r\nX-End: 1\r\n\r\n")
 			_ = c.Close()
 		}
 	}))
