@@ -62,7 +62,7 @@ func (p *planner) crowded() bool { return len(p.owned) >= 2 }
 // false while that cannot be found out.
 func (p *planner) identify() bool {
 	if p.s.UID == "" {
-		if p.Entry != nil && p.Cloud.Silent != nil {
+		if p.Entry != nil && p.Cloud.Partial {
 			return false
 		}
 		p.ask.Get = append(p.ask.Get, p.suspects()...)

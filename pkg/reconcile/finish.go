@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -124,7 +126,7 @@ func (r *run) slotsForCapacity(ctx context.Context) (map[string][]store.Slot, er
 	if len(out) > fewProxies {
 		return r.scanSlots(ctx, out)
 	}
-	for name := range out {
+	for _, name := range slices.Sorted(maps.Keys(out)) {
 		slots, err := r.Store.ProxySlots(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("read slots of %s: %w", name, err)
@@ -180,7 +182,7 @@ func (r *run) sweepOrphans(ctx context.Context) {
 	instances, incomplete := 0, map[string]bool{}
 	for name, l := range r.listings {
 		instances += len(l.instances)
-		incomplete[name] = l.silent != nil
+		incomplete[name] = l.partial
 	}
 	found := r.orphans()
 	due, known, stop := sweep(found, r.lock.Orphans, instances, incomplete, r.now())

@@ -24,8 +24,7 @@ type budget struct {
 	replacing  map[string]bool
 	atOnce     int // replacements
 	meltDown   bool
-	blind      bool
-	silent     map[string]bool
+	listing    listing
 	configured bool
 }
 
@@ -52,7 +51,7 @@ func (l *limits) decide(v View, provider string) Decision {
 	b := l.of(provider)
 	name := v.Proxy.Name
 	v.Cloud = Cloud{
-		Known: b.configured, Blind: b.blind, Silent: b.silent, Max: b.max, Others: b.held - l.holds[name],
+		Known: b.configured, Blind: b.listing.blind, Partial: b.listing.partial, BrokeOff: b.listing.brokeOff, Silent: b.listing.silent, Max: b.max, Others: b.held - l.holds[name],
 		MayReplace: b.replacing[name] || len(b.replacing) < b.atOnce, MeltDown: b.meltDown, Cooling: map[string]time.Time{},
 	}
 	for _, zone := range append(v.Proxy.Spec.ZonesInOrder(), "") {

@@ -34,12 +34,15 @@ func (p *planner) look(i *fleet.Instance) sight {
 		return unsure
 	}
 	found, ok := p.owned[i.Name]
-	if !ok && p.Cloud.Silent[i.Zone] && i.State == string(provider.StateRunning) && !i.Deleting {
-		return unsure // its zone does not answer, and nothing waits for it: one more call would not either
+	if !ok && (p.Cloud.BrokeOff || p.Cloud.Silent[i.Zone]) && i.State == string(provider.StateRunning) && !i.Deleting {
+		return unsure // the cloud has trouble enough, and nothing waits for this answer
 	}
 	if !ok {
 		p.ask.Get = append(p.ask.Get, provider.Ref{Name: i.Name, Zone: i.Zone, Operation: i.Operation})
 		return unasked
+	}
+	if isBehind(found.State, provider.State(i.State)) && !p.confirmed(found) {
+		return unsure // listings can be older than what was seen before
 	}
 	i.State, i.Address = string(found.State), found.Address
 	if found.Zone != "" {
@@ -55,6 +58,13 @@ func (p *planner) look(i *fleet.Instance) sight {
 		i.CreateTime = canonical(found.CreateTime)
 	}
 	return seen
+}
+
+// isBehind reports whether an instance that was in state known cannot be in state shown any more, unless
+// the cloud mends it.
+func isBehind(shown, known provider.State) bool {
+	life := []provider.State{provider.StateProvisioning, provider.StateRunning, provider.StateStopping, provider.StateTerminated}
+	return slices.Contains(life, shown) && slices.Index(life, shown) < slices.Index(life, known)
 }
 
 // refusal returns the error that the last create of i was answered with, if that is all that is
@@ -111,7 +121,7 @@ func (p *planner) instanceRow() Row {
 	}
 	switch {
 	case i.Deleting:
-		p.loseEndpoint(i)
+		p.closeEndpoint(i)
 		p.removeInstance(i)
 		return RowDeleting
 	case i.State == string(provider.StateProvisioning):
@@ -192,11 +202,16 @@ func (p *planner) forget(i *fleet.Instance) {
 	}
 }
 
-// loseEndpoint: leases on i are of no use any more, and nobody waits for them.
-func (p *planner) loseEndpoint(i *fleet.Instance) {
+// closeEndpoint: no new leases go to i.
+func (p *planner) closeEndpoint(i *fleet.Instance) {
 	if e := p.s.Endpoint; e != nil && e.Incarnation == i.Incarnation {
 		p.s.Endpoint = nil
 	}
+}
+
+// loseEndpoint: leases on i are of no use any more, and nobody waits for them.
+func (p *planner) loseEndpoint(i *fleet.Instance) {
+	p.closeEndpoint(i)
 	if d := p.s.Drain; d != nil && d.Incarnation == i.Incarnation {
 		p.s.Drain = nil
 	}
@@ -246,13 +261,16 @@ func (p *planner) succeed(i *fleet.Instance, why Reason) Row {
 
 // provisioning waits for an instance to come up.
 func (p *planner) provisioning(i *fleet.Instance) Row {
+	tooLate := p.Now.Sub(born(i)) >= p.life.provision
 	switch {
+	case (tooLate || i.SpecHash != p.hash) && !p.confirmed(p.owned[i.Name]):
+		return RowUncertain // it may be up, and leased, by now
 	case i.SpecHash != p.hash:
 		p.event(EventDeleting, named(i)+": the spec changed before it was up")
 		p.removeInstance(i)
 		p.provisioned(false, "Deleting", "the spec changed before the instance was up")
 		return RowOutdated
-	case p.Now.Sub(born(i)) >= p.life.provision:
+	case tooLate:
 		p.fail(timedOut(i, p.life.provision))
 		p.event(EventDeleting, named(i)+" did not come up in time")
 		p.removeInstance(i)

@@ -158,7 +158,7 @@ func (p *planner) drainFirst(i *fleet.Instance) Row {
 // drainedOld has an instance go whose leases have ended or have had their time.
 func (p *planner) drainedOld(i *fleet.Instance) Row {
 	p.event(EventDeleting, named(i)+" is drained")
-	p.loseEndpoint(i)
+	p.closeEndpoint(i)
 	p.removeInstance(i)
 	if p.s.Endpoint == nil {
 		p.provisioned(false, "Deleting", named(i)+" makes way for its successor")
@@ -334,9 +334,7 @@ func (p *planner) drainOld(i *fleet.Instance) Row {
 	if !p.drained() {
 		return RowDrainOld
 	}
-	p.event(EventDeleting, named(i)+" is drained")
-	p.removeInstance(i)
-	return RowDrained
+	return p.drainedOld(i)
 }
 
 // switchBack: the successor died while the old instance still runs, so leases go to that again.

@@ -93,6 +93,7 @@ const (
 // Reconciler runs, one run at a time over all processes. It keeps nothing between runs.
 type Reconciler struct {
 	Config
+	onVisit func(ctx context.Context, name string) // for tests: called before a Proxy is seen to
 }
 
 // New returns a Reconciler with the defaults filled in.
@@ -112,7 +113,7 @@ func New(c Config) *Reconciler {
 	if c.Holder == nil {
 		c.Holder = rand.Text
 	}
-	return &Reconciler{Config: c}
+	return &Reconciler{Config: c, onVisit: func(context.Context, string) {}}
 }
 
 // margin is the part of a run's time in which no Proxy is seen to any more: it belongs to the

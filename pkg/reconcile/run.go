@@ -165,7 +165,9 @@ type listing struct {
 	instances []provider.Instance
 	byUID     map[string][]provider.Instance
 	blind     bool            // it showed nothing
-	silent    map[string]bool // zones that did not answer; nil: all did
+	partial   bool            // it may not have shown all
+	brokeOff  bool            // it ended early
+	silent    map[string]bool // zones that did not answer
 }
 
 // list lists every provider's instances. A provider that does not answer holds up no other;
@@ -186,7 +188,7 @@ func (r *run) list(ctx context.Context) error {
 			if err != nil {
 				r.tally.incomplete(name)
 			}
-			if err != nil && !errors.Is(err, provider.ErrIncomplete) {
+			if r.listings[name].blind {
 				errs = append(errs, fmt.Errorf("list instances of %s: %w", name, err))
 			}
 		})
@@ -197,18 +199,16 @@ func (r *run) list(ctx context.Context) error {
 }
 
 func newListing(instances []provider.Instance, owner string, err error) listing {
-	l := listing{byUID: map[string][]provider.Instance{}}
+	l := listing{byUID: map[string][]provider.Instance{}, silent: map[string]bool{}}
+	if err != nil {
+		l.partial, l.brokeOff, l.blind = true, true, len(instances) == 0
+	}
 	var partial *provider.IncompleteError
-	switch {
-	case errors.As(err, &partial):
-		l.silent = map[string]bool{}
+	if errors.As(err, &partial) && partial.Err == nil {
+		l.brokeOff, l.blind = false, false
 		for _, zone := range partial.Unreachable {
 			l.silent[path.Base(zone)] = true
 		}
-	case err != nil && !errors.Is(err, provider.ErrIncomplete):
-		return listing{blind: true, silent: map[string]bool{}}
-	case err != nil:
-		l.silent = map[string]bool{}
 	}
 	for _, i := range instances {
 		if i.Owner == owner {
@@ -262,8 +262,7 @@ func (r *run) prepare() {
 	}
 	for name, account := range r.Providers {
 		b := r.limits.of(name)
-		b.configured, b.max = true, account.MaxInstances
-		b.blind, b.silent = r.listings[name].blind, r.listings[name].silent
+		b.configured, b.listing, b.max = true, r.listings[name], account.MaxInstances
 		b.atOnce, b.meltDown = replacements(proxies[name]), meltDown(unhealthy[name], proxies[name])
 		r.tally.meltDown(name, b.meltDown)
 	}

@@ -29,8 +29,10 @@ type View struct {
 // Cloud is what Plan knows of the Proxy's provider.
 type Cloud struct {
 	Known      bool                 // it is configured
-	Blind      bool                 // it could not be listed at all: nothing is asked of it, nothing concluded
-	Silent     map[string]bool      // zones that the listing had no answer from; nil: it showed everything
+	Blind      bool                 // its listing showed nothing: nothing is asked of it, nothing concluded
+	Partial    bool                 // its listing may lack what exists
+	BrokeOff   bool                 // the listing ended early, so anything may be missing
+	Silent     map[string]bool      // zones that the listing had no answer from
 	Others     int                  // instances that may exist there and are not this Proxy's
 	Max        int                  // instances that may exist at once; 0 means any number
 	MayReplace bool                 // one more replacement may be under way

@@ -68,6 +68,7 @@ func (r *run) visitSafely(ctx context.Context, p fleet.Proxy) {
 			r.tally.failed(p.Name, errorPanic, fmt.Sprintf("%v\n%s", cause, clip(string(debug.Stack()), 2000)))
 		}
 	}()
+	r.onVisit(ctx, p.Name)
 	v := visit{run: r, p: p, facts: map[string]Fact{}}
 	if err := v.rounds(ctx); err != nil {
 		r.tally.failed(p.Name, storeClass(err), err.Error())
