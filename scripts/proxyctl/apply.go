@@ -47,8 +47,8 @@ func (c *cli) read(files []string) ([]manifest.Item, error) {
 	items, err := manifest.ReadPaths(files, c.in, nil)
 	var faults manifest.Faults
 	if errors.As(err, &faults) {
-		fmt.Fprintln(c.errs, faults.Error())
-		fmt.Fprintf(c.errs, "proxyctl: %d faults\n", len(faults))
+		fmt.Fprintln(c.errs, printableLines(faults.Error()))
+		fmt.Fprintf(c.errs, "proxyctl: %s\n", count(len(faults), "fault"))
 		return nil, exitError(exitFailed)
 	}
 	return items, err
@@ -136,7 +136,7 @@ func (c *cli) plan(ctx context.Context, s store.Store, items []manifest.Item) ([
 		changes = append(changes, change{item: item, verb: verbOf(stored, item), stored: stored})
 	}
 	if faults > 0 {
-		fmt.Fprintf(c.errs, "proxyctl: %d faults, nothing was written\n", faults)
+		fmt.Fprintf(c.errs, "proxyctl: %s, nothing was written\n", count(faults, "fault"))
 		return nil, exitError(exitFailed)
 	}
 	return changes, nil

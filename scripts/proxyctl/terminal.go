@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -52,4 +53,12 @@ func (c *cli) paint(out io.Writer, state, text string) string {
 		code = "31"
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// count writes how many there are of a thing.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
