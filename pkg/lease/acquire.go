@@ -26,8 +26,6 @@ const (
 	blindTries  = 3
 	windowReads = 2
 	windowSlots = 60
-	// crowded is the share of known taken slots above which a slot that was freed here is tried first.
-	crowded = 0.9
 )
 
 // Acquire grants one lease, waiting up to r.Wait for a slot to become free.
@@ -42,11 +40,11 @@ func (s *Service) acquire(ctx context.Context, r Request) (Lease, error) {
 		return Lease{}, err
 	}
 	a := &attempt{Service: s, ctx: ctx, r: r, view: v}
-	eligible, why := v.eligible(r.Filter, s.Now())
+	pool, why := v.eligible(r.Filter, s.Now())
 	if why != nil {
 		return a.replayOr(why)
 	}
-	a.eligible = eligible
+	a.pool = pool
 	return a.run()
 }
 
@@ -56,9 +54,8 @@ type attempt struct {
 	ctx      context.Context
 	r        Request
 	view     *view
-	eligible []*Candidate
-	calls    int // to the store, on slots
-	conflict bool
+	pool     *Pool
+	conflict bool // somebody else was faster
 }
 
 func (a *attempt) run() (Lease, error) {
@@ -67,6 +64,9 @@ func (a *attempt) run() (Lease, error) {
 		if done {
 			return l, err
 		}
+	}
+	if why := a.full.get(a.r.key(), a.Now()); why != nil && !a.conflict {
+		return a.replayOr(why)
 	}
 	// With a sticky key too: the key's own order has been tried, now any gap will do.
 	for range windowReads {
@@ -81,39 +81,25 @@ func (a *attempt) run() (Lease, error) {
 			return l, err
 		}
 	}
-	return a.replayOr(a.full())
+	return a.replayOr(a.refusal())
 }
 
-// first are the places to try blind.
+// first are the places to try blind. Where free slots are hard to find, one that was freed here a
+// moment ago comes first.
 func (a *attempt) first() []Place {
-	now := a.Now()
-	taken := a.known.at(now)
-	places := Pick(a.eligible, a.r.StickyKey, taken, a.Rand, blindTries)
-	if a.r.StickyKey != "" || !a.isCrowded(taken) {
+	places, crowded := Pick(a.pool, a.r.StickyKey, a.known.at(a.Now()), a.Rand, blindTries)
+	if a.r.StickyKey != "" || !crowded && len(places) > 0 {
 		return places
 	}
-	byName := map[string]*Candidate{}
-	for _, c := range a.eligible {
-		byName[c.Name] = c
-	}
 	p, ok := a.known.popFreed(func(proxy string, n int) bool {
-		c := byName[proxy]
+		c := a.pool.byName[proxy]
 		return c != nil && n < int(c.Entry.Capacity)
 	})
 	if !ok {
 		return places
 	}
-	places = append([]Place{{Candidate: byName[p.proxy], N: p.n}}, places...)
+	places = append([]Place{{Candidate: a.pool.byName[p.proxy], N: p.n}}, places...)
 	return places[:min(len(places), blindTries)]
-}
-
-func (a *attempt) isCrowded(taken Taken) bool {
-	known, capacity := 0, 0
-	for _, c := range a.eligible {
-		known += taken.Count(c.Name)
-		capacity += int(c.Entry.Capacity)
-	}
-	return float64(known) >= crowded*float64(capacity)
 }
 
 // try takes one slot. done is false when somebody else has it and another place is worth a try.
@@ -122,11 +108,15 @@ func (a *attempt) try(p Place) (l Lease, done bool, err error) {
 	if err != nil {
 		return Lease{}, true, err
 	}
+	if !a.known.reserve(p.Candidate.Name, p.N, a.Now()) {
+		return Lease{}, false, nil // another request of this instance is trying it
+	}
 	slot := a.slot(p)
 	got, err := a.Store.CreateSlot(a.ctx, slot, a.request(slot))
 	if err == nil {
 		return a.granted(p, got, creds), true, nil
 	}
+	a.known.forget(p.Candidate.Name, p.N)
 	if !errors.Is(err, store.ErrExists) {
 		return Lease{}, true, away(err)
 	}
@@ -151,8 +141,7 @@ func (a *attempt) occupied(p Place, want store.Slot, creds *credentials) (Lease,
 	}
 	have, err := a.Store.GetSlot(a.ctx, want.Proxy, want.N)
 	if errors.Is(err, store.ErrNotFound) {
-		a.known.forget(want.Proxy, want.N) // freed meanwhile
-		return Lease{}, false, nil
+		return Lease{}, false, nil // freed meanwhile
 	}
 	if err != nil {
 		return Lease{}, true, away(err)
@@ -197,36 +186,31 @@ func (a *attempt) granted(p Place, got store.Slot, creds *credentials) Lease {
 // window reads the slots of some neighbouring proxies from a random start and returns a place that is
 // free, or whose holder is long gone.
 func (a *attempt) window() (Place, bool, error) {
-	from := min(int(a.Rand()*float64(len(a.eligible))), len(a.eligible)-1)
-	var names []*Candidate
+	all := a.pool.Candidates
+	from := min(int(a.Rand()*float64(len(all))), len(all)-1)
+	var near []*Candidate
 	room := 0
-	for i := from; i < len(a.eligible) && len(names) < 8 && room < windowSlots; i++ {
-		names = append(names, a.eligible[i])
-		room += int(max(a.eligible[i].Entry.Ceiling, a.eligible[i].Entry.Capacity))
+	for i := from; i < len(all) && len(near) < 8 && room < windowSlots; i++ {
+		near = append(near, all[i])
+		room += int(max(all[i].Entry.Ceiling, all[i].Entry.Capacity))
 	}
-	last := names[len(names)-1]
-	// One name more than the last would need its successor; the prefix query up to it does.
-	slots, err := a.Store.SlotsFrom(a.ctx, names[0].Name, last.Name+"0", windowSlots*4)
+	// The ids of the last one's slots end before those of a name with a digit more.
+	slots, err := a.Store.SlotsFrom(a.ctx, near[0].Name, near[len(near)-1].Name+"0", 2*windowSlots)
 	if err != nil {
 		return Place{}, false, err
 	}
-	taken := map[string]map[int]bool{}
+	taken := map[place]bool{}
 	now := a.Now()
 	for _, slot := range slots {
-		if takeable(slot, now) {
-			continue
+		if !takeable(slot, now) {
+			a.known.learn(slot)
+			taken[place{slot.Proxy, slot.N}] = true
 		}
-		a.known.learn(slot)
-		if taken[slot.Proxy] == nil {
-			taken[slot.Proxy] = map[int]bool{}
-		}
-		taken[slot.Proxy][slot.N] = true
 	}
 	var gaps []Place
-	for _, c := range names {
+	for _, c := range near {
 		for n := range int(c.Entry.Capacity) {
-			if !taken[c.Name][n] {
-				a.known.forget(c.Name, n)
+			if !taken[place{c.Name, n}] {
 				gaps = append(gaps, Place{Candidate: c, N: n, Rebound: a.r.StickyKey != ""})
 			}
 		}
@@ -234,37 +218,31 @@ func (a *attempt) window() (Place, bool, error) {
 	if len(gaps) == 0 {
 		return Place{}, false, nil
 	}
-	return gaps[min(int(a.Rand()*float64(len(gaps))), len(gaps)-1)], true, nil
+	gap := gaps[min(int(a.Rand()*float64(len(gaps))), len(gaps)-1)]
+	a.known.stale(gap.Candidate.Name, gap.N)
+	return gap, true, nil
 }
 
-// full tells a fleet without room from one where others were faster, by one count that is kept for a
-// second.
-func (a *attempt) full() *Error {
-	capacity := 0
-	for i := range a.view.all {
-		if e := a.view.all[i].Entry; e.Ready() {
-			capacity += int(e.Capacity)
-		}
-	}
+// refusal tells a fleet without room from one where others were faster, by one count of live slots. That
+// there is no room is remembered for a second, or until a slot is freed here.
+func (a *attempt) refusal() *Error {
 	live, err := a.live(a.ctx)
 	if err != nil {
 		return away(err)
 	}
-	wanted := 0
-	for _, c := range a.eligible {
-		wanted += int(c.Entry.Capacity)
+	if live < a.view.ready && !a.knownFull() {
+		return refuse(Contention, "there is room, but others were faster; try again")
 	}
-	if !a.conflict && wanted == 0 || live >= capacity || a.knownFull() {
-		return refuse(NoCapacity, "all %d slots of the %d ready proxies that match are taken", wanted, len(a.eligible))
-	}
-	return refuse(Contention, "there is room, but others were faster; try again")
+	why := refuse(NoCapacity, "all %d slots of the %d ready proxies that match are taken", a.pool.Slots(), len(a.pool.Candidates))
+	a.full.set(a.r.key(), why, a.Now())
+	return why
 }
 
 // knownFull reports whether every slot that matches is known to be taken.
 func (a *attempt) knownFull() bool {
 	taken := a.known.at(a.Now())
-	for _, c := range a.eligible {
-		if taken.Count(c.Name) < int(c.Entry.Capacity) {
+	for k := range a.pool.Slots() {
+		if p := a.pool.place(k); !taken.Has(p.Candidate.Name, p.N) {
 			return false
 		}
 	}

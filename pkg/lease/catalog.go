@@ -26,18 +26,19 @@ type view struct {
 	at     time.Time // when reading began: what is in it was true then or later
 	all    []Candidate
 	byName map[string]*Candidate
+	ready  int // slots of all ready proxies
 
 	mu       sync.Mutex
 	filtered map[string]filtered // by filter, for the life of the copy
 }
 
 type filtered struct {
-	eligible []*Candidate
-	err      *Error
+	pool *Pool
+	err  *Error
 }
 
 // eligible is Eligible, remembered: a thousand crawlers ask for the same few filters.
-func (v *view) eligible(f Filter, now time.Time) ([]*Candidate, *Error) {
+func (v *view) eligible(f Filter, now time.Time) (*Pool, *Error) {
 	if len(f.Exclude) > 0 {
 		return Eligible(v.all, f, now)
 	}
@@ -46,12 +47,12 @@ func (v *view) eligible(f Filter, now time.Time) ([]*Candidate, *Error) {
 	defer v.mu.Unlock()
 	got, ok := v.filtered[key]
 	if !ok {
-		got.eligible, got.err = Eligible(v.all, f, now)
+		got.pool, got.err = Eligible(v.all, f, now)
 		if len(v.filtered) < 1000 {
 			v.filtered[key] = got
 		}
 	}
-	return got.eligible, got.err
+	return got.pool, got.err
 }
 
 func (f Filter) key() string {
@@ -134,6 +135,9 @@ func (c *catalog) read(ctx context.Context) (*view, error) {
 	})
 	for i := range v.all {
 		v.byName[v.all[i].Name] = &v.all[i]
+		if e := v.all[i].Entry; e.Ready() {
+			v.ready += int(e.Capacity)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,13 +12,8 @@ import (
 // store decides.
 type known struct {
 	mu    sync.Mutex
-	taken map[string]map[int]knownSlot // by proxy and slot
-	freed []place                      // newest last
-	total int
-}
-
-type knownSlot struct {
-	slot store.Slot // LeaseID and Version are set only where this instance has seen the document
+	taken map[place]store.Slot // without Version where this instance has not seen the document
+	freed []place              // newest last
 }
 
 type place struct {
@@ -32,38 +27,45 @@ const (
 	maxFreed = 64
 )
 
-func newKnown() *known { return &known{taken: map[string]map[int]knownSlot{}} }
+// reserveTime is how long a slot counts as taken while it is being tried: longer than a try lasts.
+const reserveTime = 30 * time.Second
+
+func newKnown() *known { return &known{taken: map[place]store.Slot{}} }
 
 // learn remembers a slot that somebody has.
 func (k *known) learn(s store.Slot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	slots := k.taken[s.Proxy]
-	if slots == nil {
-		slots = map[int]knownSlot{}
-		k.taken[s.Proxy] = slots
+	k.taken[place{s.Proxy, s.N}] = s
+}
+
+// reserve marks a slot as taken while it is being tried, so that no two requests of this instance try
+// the same. It reports false when the slot is thought to be taken already.
+func (k *known) reserve(proxy string, n int, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := place{proxy, n}
+	if s, ok := k.taken[at]; ok && !takeable(s, now) {
+		return false
 	}
-	if _, ok := slots[s.N]; !ok {
-		k.total++
-	}
-	slots[s.N] = knownSlot{slot: s}
+	k.taken[at] = store.Slot{Proxy: proxy, N: n, ExpireTime: now.Add(reserveTime)}
+	return true
 }
 
 // forget removes a slot that turned out to be free or other than thought.
 func (k *known) forget(proxy string, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.remove(proxy, n)
+	delete(k.taken, place{proxy, n})
 }
 
-func (k *known) remove(proxy string, n int) {
-	if _, ok := k.taken[proxy][n]; !ok {
-		return
-	}
-	k.total--
-	delete(k.taken[proxy], n)
-	if len(k.taken[proxy]) == 0 {
-		delete(k.taken, proxy)
+// stale forgets what is known of a slot that the store has just shown to be free, unless this instance
+// is trying it at the moment.
+func (k *known) stale(proxy string, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s, ok := k.taken[place{proxy, n}]; ok && s.LeaseID != "" {
+		delete(k.taken, place{proxy, n})
 	}
 }
 
@@ -71,24 +73,26 @@ func (k *known) remove(proxy string, n int) {
 func (k *known) free(proxy string, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.remove(proxy, n)
+	at := place{proxy, n}
+	delete(k.taken, at)
 	if len(k.freed) == maxFreed {
 		k.freed = k.freed[1:]
 	}
-	k.freed = append(k.freed, place{proxy, n})
+	k.freed = append(k.freed, at)
 }
 
-// popFreed returns the newest freed slot that fits, and forgets it.
+// popFreed returns the newest freed slot that fits and that nobody has taken since, and forgets it.
 func (k *known) popFreed(fits func(proxy string, n int) bool) (place, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := len(k.freed) - 1; i >= 0; i-- {
 		p := k.freed[i]
-		if !fits(p.proxy, p.n) {
+		_, taken := k.taken[p]
+		if !taken && !fits(p.proxy, p.n) {
 			continue
 		}
 		k.freed = append(k.freed[:i], k.freed[i+1:]...)
-		if _, taken := k.taken[p.proxy][p.n]; !taken {
+		if !taken {
 			return p, true
 		}
 	}
@@ -99,12 +103,12 @@ func (k *known) popFreed(fits func(proxy string, n int) bool) (place, bool) {
 func (k *known) get(proxy string, n int, leaseID string) (store.Slot, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s, ok := k.taken[proxy][n]
-	return s.slot, ok && s.slot.LeaseID == leaseID && !s.slot.Version.IsZero()
+	s, ok := k.taken[place{proxy, n}]
+	return s, ok && s.LeaseID == leaseID && !s.Version.IsZero()
 }
 
-// at returns the view of taken slots at one moment: what has expired long enough ago to be taken over is
-// forgotten on the way.
+// at returns the view of taken slots at one moment: what has expired long enough ago to be taken over
+// counts as free.
 func (k *known) at(now time.Time) Taken { return takenAt{k, now} }
 
 type takenAt struct {
@@ -112,42 +116,26 @@ type takenAt struct {
 	now time.Time
 }
 
-func (t takenAt) Count(proxy string) int {
-	t.k.mu.Lock()
-	defer t.k.mu.Unlock()
-	n := 0
-	for i, s := range t.k.taken[proxy] {
-		if takeable(s.slot, t.now) {
-			t.k.remove(proxy, i)
-			continue
-		}
-		n++
-	}
-	return n
-}
-
 func (t takenAt) Has(proxy string, n int) bool {
 	t.k.mu.Lock()
 	defer t.k.mu.Unlock()
-	_, ok := t.k.taken[proxy][n]
-	return ok
+	s, ok := t.k.taken[place{proxy, n}]
+	return ok && !takeable(s, t.now)
 }
 
 // takeable reports whether a slot expired so long ago that no clock disputes it.
 func takeable(s store.Slot, now time.Time) bool { return now.After(s.ExpireTime.Add(Skew)) }
 
-// trim forgets what has expired when there is too much.
+// trim forgets what has expired, and if need be more, when there is too much.
 func (k *known) trim(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.total < maxKnown {
+	if len(k.taken) < maxKnown {
 		return
 	}
-	for proxy, slots := range k.taken {
-		for n, s := range slots {
-			if takeable(s.slot, now) || k.total >= maxKnown {
-				k.remove(proxy, n)
-			}
+	for at, s := range k.taken {
+		if takeable(s, now) || len(k.taken) >= maxKnown {
+			delete(k.taken, at)
 		}
 	}
 }

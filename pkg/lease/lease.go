@@ -48,6 +48,7 @@ type Service struct {
 	known   *known
 	queue   *queue
 	count   counted
+	full    fullness
 }
 
 // New returns a Service.

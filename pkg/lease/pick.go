@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -34,8 +35,6 @@ type Place struct {
 
 // Taken tells what an instance knows about slots: it may be wrong in both directions.
 type Taken interface {
-	// Count returns how many slots of the proxy are thought to be taken.
-	Count(proxy string) int
 	// Has reports whether the slot is thought to be taken.
 	Has(proxy string, n int) bool
 }
@@ -57,9 +56,35 @@ func (f Filter) quarantined(e fleet.Entry, now time.Time) bool {
 	return f.Target != "" && e.Quarantine[fleet.QuarantineKey(f.Target)].After(now)
 }
 
-// Eligible returns the proxies that may be leased under f, in the order of all, and, when there is
-// none, why.
-func Eligible(all []Candidate, f Filter, now time.Time) ([]*Candidate, *Error) {
+// Pool are the proxies that may be leased under one filter, with what choosing among them needs. It is
+// made once per copy of the catalog and filter, and never changed.
+type Pool struct {
+	Candidates []*Candidate // in the order of the catalog
+	byName     map[string]*Candidate
+	upTo       []int // upTo[i] is the number of slots of the candidates before i, and of all at the end
+}
+
+// NewPool returns the pool of the given candidates.
+func NewPool(candidates []*Candidate) *Pool {
+	p := &Pool{Candidates: candidates, byName: make(map[string]*Candidate, len(candidates)), upTo: make([]int, 1, len(candidates)+1)}
+	for i, c := range candidates {
+		p.byName[c.Name] = c
+		p.upTo = append(p.upTo, p.upTo[i]+max(0, int(c.Entry.Capacity)))
+	}
+	return p
+}
+
+// Slots is how many slots there are, taken or not.
+func (p *Pool) Slots() int { return p.upTo[len(p.upTo)-1] }
+
+// place returns the k-th slot, 0 <= k < Slots.
+func (p *Pool) place(k int) Place {
+	i, _ := slices.BinarySearch(p.upTo, k+1)
+	return Place{Candidate: p.Candidates[i-1], N: k - p.upTo[i-1]}
+}
+
+// Eligible returns the proxies that may be leased under f and, when there is none, why.
+func Eligible(all []Candidate, f Filter, now time.Time) (*Pool, *Error) {
 	var out []*Candidate
 	matching, ready := 0, 0
 	for i := range all {
@@ -78,7 +103,7 @@ func Eligible(all []Candidate, f Filter, now time.Time) ([]*Candidate, *Error) {
 	}
 	switch {
 	case len(out) > 0:
-		return out, nil
+		return NewPool(out), nil
 	case len(all) == 0:
 		return nil, refuse(NoProxies, "there are no proxies yet")
 	case matching == 0:
@@ -92,63 +117,58 @@ func Eligible(all []Candidate, f Filter, now time.Time) ([]*Candidate, *Error) {
 // Pick chooses the slots to try, the best first, at most most of them: pure, given what rand draws.
 // Without a sticky key the choice is uniform over the slots that are not known to be taken, so that load
 // spreads in proportion to free capacity; with one it goes by rendezvous hashing, so that a key stays
-// with its proxy while that is eligible, and few keys move when the fleet changes.
-func Pick(eligible []*Candidate, stickyKey string, taken Taken, rand func() float64, most int) []Place {
+// with its proxy while that is eligible, and few keys move when the fleet changes. crowded says that
+// free slots were hard to find.
+func Pick(p *Pool, stickyKey string, taken Taken, rand func() float64, most int) (places []Place, crowded bool) {
 	if stickyKey != "" {
-		return pickSticky(eligible, stickyKey, taken, most)
+		return pickSticky(p.Candidates, stickyKey, taken, most), false
 	}
-	return pickRandom(eligible, taken, rand, most)
+	return pickRandom(p, taken, rand, most)
 }
 
-func pickRandom(eligible []*Candidate, taken Taken, rand func() float64, most int) []Place {
-	free := make([]int, len(eligible))
-	total := 0
-	for i, c := range eligible {
-		free[i] = max(0, int(c.Entry.Capacity)-taken.Count(c.Name))
-		total += free[i]
+// The draws after which free slots count as hard to find, and after which they are searched for one by
+// one: with one slot in a hundred free, 256 draws miss them all one time in thirteen.
+const (
+	easyDraws = 10
+	mostDraws = 256
+)
+
+// pickRandom draws slots and rejects those that are taken: what is left is uniform over the others, and
+// costs a few draws unless nearly all are taken.
+func pickRandom(p *Pool, taken Taken, rand func() float64, most int) (out []Place, crowded bool) {
+	total := p.Slots()
+	if total == 0 {
+		return nil, false
 	}
-	chosen := map[string]map[int]bool{}
-	var out []Place
-	for len(out) < most && total > 0 {
-		at := min(int(rand()*float64(total)), total-1)
-		for i, c := range eligible {
-			if at >= free[i] {
-				at -= free[i]
-				continue
+	draw := func() Place { return p.place(min(int(rand()*float64(total)), total-1)) }
+	for draws := 0; len(out) < most; draws++ {
+		if draws == mostDraws {
+			return append(out, freePlaces(p, taken, rand, out, most-len(out))...), true
+		}
+		place := draw()
+		if !taken.Has(place.Candidate.Name, place.N) && !slices.Contains(out, place) {
+			if len(out) == 0 {
+				crowded = draws >= easyDraws
 			}
-			n := freeSlot(c, at, taken, chosen[c.Name])
-			if n < 0 { // the count was wrong: there is none
-				total -= free[i]
-				free[i] = 0
-				break
-			}
-			if chosen[c.Name] == nil {
-				chosen[c.Name] = map[int]bool{}
-			}
-			chosen[c.Name][n] = true
-			out = append(out, Place{Candidate: c, N: n})
-			free[i]--
-			total--
-			break
+			out = append(out, place)
 		}
 	}
-	return out
+	return out, crowded
 }
 
-// freeSlot returns the k-th slot of c that is neither taken nor chosen, or the last such one, or -1.
-func freeSlot(c *Candidate, k int, taken Taken, chosen map[int]bool) int {
-	found := -1
-	for n := range int(c.Entry.Capacity) {
-		if chosen[n] || taken.Has(c.Name, n) {
-			continue
+// freePlaces draws from a list of all free slots but those that are chosen already.
+func freePlaces(p *Pool, taken Taken, rand func() float64, chosen []Place, most int) []Place {
+	var free []Place
+	for k := range p.Slots() {
+		if place := p.place(k); !taken.Has(place.Candidate.Name, place.N) && !slices.Contains(chosen, place) {
+			free = append(free, place)
 		}
-		found = n
-		if k == 0 {
-			break
-		}
-		k--
 	}
-	return found
+	for i := range min(most, len(free)) {
+		j := i + min(int(rand()*float64(len(free)-i)), len(free)-i-1)
+		free[i], free[j] = free[j], free[i]
+	}
+	return free[:min(most, len(free))]
 }
 
 func pickSticky(eligible []*Candidate, key string, taken Taken, most int) []Place {
@@ -170,20 +190,19 @@ func pickSticky(eligible []*Candidate, key string, taken Taken, most int) []Plac
 // rank orders proxies by rendezvous hash (highest random weight): each proxy draws a number for the
 // key, and the order is that of the numbers.
 func rank(eligible []*Candidate, key string) []*Candidate {
-	weights := make(map[*Candidate]uint64, len(eligible))
-	for _, c := range eligible {
-		sum := sha256.Sum256([]byte(key + "\x00" + c.Name))
-		weights[c] = binary.BigEndian.Uint64(sum[:8])
+	type weighed struct {
+		c      *Candidate
+		weight uint64
 	}
-	ranked := slices.Clone(eligible)
-	slices.SortFunc(ranked, func(a, b *Candidate) int {
-		switch {
-		case weights[a] > weights[b]:
-			return -1
-		case weights[a] < weights[b]:
-			return 1
-		}
-		return 0
-	})
+	weights := make([]weighed, len(eligible))
+	for i, c := range eligible {
+		sum := sha256.Sum256([]byte(key + "\x00" + c.Name))
+		weights[i] = weighed{c, binary.BigEndian.Uint64(sum[:8])}
+	}
+	slices.SortFunc(weights, func(a, b weighed) int { return cmp.Compare(b.weight, a.weight) })
+	ranked := make([]*Candidate, len(weights))
+	for i, w := range weights {
+		ranked[i] = w.c
+	}
 	return ranked
 }

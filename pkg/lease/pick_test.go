@@ -15,7 +15,6 @@ import (
 // takenSet is what an instance might know.
 type takenSet map[string]map[int]bool
 
-func (t takenSet) Count(proxy string) int       { return len(t[proxy]) }
 func (t takenSet) Has(proxy string, n int) bool { return t[proxy][n] }
 
 func candidates(capacities ...int32) []*Candidate {
@@ -37,7 +36,8 @@ func TestRandomChoiceIsUniformOverFreeCapacity(t *testing.T) {
 	const draws = 31000
 	counts := map[string]int{}
 	for range draws {
-		p := Pick(all, "", taken, rand, 1)[0]
+		places, _ := Pick(NewPool(all), "", taken, rand, 1)
+		p := places[0]
 		require.False(t, taken.Has(p.Candidate.Name, p.N))
 		require.Less(t, p.N, int(p.Candidate.Entry.Capacity))
 		counts[store.SlotID(p.Candidate.Name, p.N)]++
@@ -71,7 +71,7 @@ func TestPickNeverOffersAPlaceTwiceOrOneThatIsTaken(t *testing.T) {
 		}
 		for _, key := range []string{"", "sticky"} {
 			most := 1 + rnd.IntN(30)
-			places := Pick(all, key, taken, rnd.Float64, most)
+			places, _ := Pick(NewPool(all), key, taken, rnd.Float64, most)
 			require.Len(t, places, min(most, free))
 			seen := map[string]bool{}
 			for _, p := range places {
@@ -85,18 +85,19 @@ func TestPickNeverOffersAPlaceTwiceOrOneThatIsTaken(t *testing.T) {
 	}
 }
 
-func TestPickSurvivesKnowledgeThatIsWrong(t *testing.T) {
+func TestPickOfAFleetThatIsKnownToBeFullIsEmpty(t *testing.T) {
 	t.Parallel()
-	all := candidates(2)
-	wrong := countOnly{0} // says that nothing is taken, while everything is
-	require.Empty(t, Pick(all, "", wrong, seeded(1), 6))
-	require.Empty(t, Pick(all, "", countOnly{100}, seeded(1), 6), "more taken than there are")
+	places, crowded := Pick(NewPool(candidates(2, 5)), "", all{}, seeded(1), 6)
+	require.Empty(t, places)
+	require.True(t, crowded)
+	places, _ = Pick(NewPool(candidates(0, 0)), "", takenSet{}, seeded(1), 6)
+	require.Empty(t, places)
 }
 
-type countOnly struct{ n int }
+// all slots are taken.
+type all struct{}
 
-func (c countOnly) Count(string) int     { return c.n }
-func (c countOnly) Has(string, int) bool { return true }
+func (all) Has(string, int) bool { return true }
 
 func TestEligibleSatisfiesTheFilter(t *testing.T) {
 	t.Parallel()
@@ -118,10 +119,12 @@ func TestEligibleSatisfiesTheFilter(t *testing.T) {
 		}
 		f := Filter{Labels: map[string]string{"pool": fmt.Sprint(rnd.IntN(3))}, Provider: fmt.Sprint(rnd.IntN(2)), Exclude: []string{"p1"}, Target: "h"}
 		got, why := Eligible(all, f, now)
-		require.Equal(t, len(got) == 0, why != nil)
+		require.Equal(t, got == nil, why != nil)
 		in := map[string]bool{}
-		for _, c := range got {
-			in[c.Name] = true
+		if got != nil {
+			for _, c := range got.Candidates {
+				in[c.Name] = true
+			}
 		}
 		for _, c := range all {
 			want := c.Name != "p1" && c.Entry.Labels["pool"] == f.Labels["pool"] && c.Entry.Provider == f.Provider &&

@@ -1,0 +1,339 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	gcfirestore "cloud.google.com/go/firestore"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"crawl.example.com/proxyfleet/pkg/fleet"
+	"crawl.example.com/proxyfleet/pkg/store"
+	"crawl.example.com/proxyfleet/pkg/store/firestore"
+)
+
+// The shape of the benchmark: crawlers at once, slots per proxy, rounds of which the median is
+// printed, and the time of a round.
+const (
+	benchWorkers  = 32
+	benchCapacity = 5
+	benchRounds   = 5
+	benchRound    = 1500 * time.Millisecond
+)
+
+// BenchmarkLease prints what an acquire and a release cost over HTTP, against the bare create and
+// delete of a document by the client, in turn in one run; for fleets that are half full and 99 % full.
+// Run it with -benchtime=1x and a Firestore emulator.
+func BenchmarkLease(b *testing.B) {
+	if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
+		b.Skip("SKIPPED: no Firestore emulator; run make bench-lease")
+	}
+	for range b.N {
+		for _, full := range []bool{false, true} {
+			for _, n := range []int{10, 100, 1000} {
+				newBench(b, n, full).run(b)
+			}
+		}
+	}
+}
+
+// bench is one fleet on a database of its own.
+type bench struct {
+	n      int
+	full   bool
+	store  *meter
+	raw    *gcfirestore.Client
+	server *httptest.Server
+	client *http.Client
+
+	active     sync.Map // slots that a worker holds
+	overcommit atomic.Int64
+	refused    atomic.Int64
+}
+
+func newBench(b *testing.B, n int, full bool) *bench {
+	b.Helper()
+	project := fmt.Sprintf("bench-%d", rand.Int64())
+	s, err := firestore.Open(b.Context(), project, "(default)")
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = s.Close() })
+	raw, err := gcfirestore.NewClient(b.Context(), project)
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = raw.Close() })
+	m := &bench{n: n, full: full, store: &meter{Store: s}, raw: raw}
+	entries := map[string]fleet.Entry{}
+	for i := range n {
+		entries[fmt.Sprintf("p-%04d", i)] = ready(benchCapacity)
+	}
+	_, err = s.WriteShard(b.Context(), store.Shard{}, entries, nil)
+	require.NoError(b, err)
+	service := New(Deps{Store: m.store, Secrets: vault{}, Metrics: NewMetrics(prometheus.NewRegistry()), Now: time.Now, Log: slog.New(slog.NewJSONHandler(io.Discard, nil))})
+	m.server = httptest.NewServer((&Server{Service: service, Version: "bench"}).Handler())
+	b.Cleanup(m.server.Close)
+	m.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchWorkers, MaxConnsPerHost: 2 * benchWorkers}}
+	b.Cleanup(m.client.CloseIdleConnections)
+	m.fill(b)
+	return m
+}
+
+// fill takes slots as other crawlers would, through the same API, so that half of them are free while
+// the workers hold theirs, or one in a hundred.
+func (m *bench) fill(b *testing.B) {
+	b.Helper()
+	slots := m.n * benchCapacity
+	want := max(0, slots/2-benchWorkers)
+	if m.full {
+		want = slots - max(1, slots/100)
+	}
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(want))
+	for range benchWorkers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				_, status := m.call("/v1/leases", `{"ttlSeconds":3600}`)
+				if status != http.StatusCreated {
+					left.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (m *bench) run(b *testing.B) {
+	b.Helper()
+	m.lease(benchRound / 3) // warm up
+	var ours, raw, ratios []float64
+	m.store.reset()
+	m.refused.Store(0)
+	acquires, cycles := int64(0), int64(0)
+	for range benchRounds {
+		r := m.rawRound(benchRound)
+		c, a := m.lease(benchRound)
+		cycles, acquires = cycles+c, acquires+a
+		ours, raw = append(ours, float64(c)/benchRound.Seconds()), append(raw, r)
+		ratios = append(ratios, ours[len(ours)-1]/r)
+	}
+	fill := "0.50"
+	if m.full {
+		fill = "0.99"
+	}
+	fmt.Printf("lease_bench fleet=%d fill=%s cycles_per_s=%.0f raw_per_s=%.0f ratio=%.2f rpcs_per_acquire=%.2f reads_per_cycle=%.3f refused=%d overcommit=%d\n",
+		m.n, fill, median(ours), median(raw), median(ratios),
+		float64(m.store.acquireCalls.Load())/float64(max(1, acquires)), float64(m.store.reads.Load())/float64(max(1, cycles)), m.refused.Load(), m.overcommit.Load())
+	require.Zero(b, m.overcommit.Load())
+}
+
+// lease lets the workers acquire and release for d; it returns cycles done and acquires tried.
+func (m *bench) lease(d time.Duration) (cycles, acquires int64) {
+	var done, tried atomic.Int64
+	body := "{}"
+	if m.full { // crawlers that find no place wait for one
+		body = `{"waitSeconds":1}`
+	}
+	m.workers(d, func() {
+		tried.Add(1)
+		answer, status := m.call("/v1/leases", body)
+		if status != http.StatusCreated {
+			m.refused.Add(1)
+			return
+		}
+		id := answer["id"].(string)
+		slot := id[:strings.LastIndex(id, ".")]
+		if _, held := m.active.LoadOrStore(slot, true); held {
+			m.overcommit.Add(1)
+		}
+		m.active.Delete(slot)
+		if _, status := m.call("/v1/leases/"+id+":release", ""); status == http.StatusOK {
+			done.Add(1)
+		}
+	})
+	return done.Load(), tried.Load()
+}
+
+// rawRound has the same workers create and delete documents of the same size with the bare client, and
+// returns cycles per second.
+func (m *bench) rawRound(d time.Duration) float64 {
+	var done atomic.Int64
+	m.workers(d, func() {
+		now := time.Now()
+		id := randomID()
+		ref := m.raw.Collection("slots-raw").Doc(id)
+		doc := map[string]any{
+			"proxy": "p-0000", "n": 1, "leaseId": "p-0000.1." + id, "incarnation": 1, "holder": "", "requestId": "", "target": "", "rebound": false,
+			"acquireTime": now, "expireTime": now.Add(DefaultTTL), "bucket": 3,
+		}
+		if _, err := ref.Create(context.Background(), doc); err != nil {
+			return
+		}
+		if _, err := ref.Delete(context.Background()); err == nil {
+			done.Add(1)
+		}
+	})
+	return float64(done.Load()) / d.Seconds()
+}
+
+func (m *bench) workers(d time.Duration, work func()) {
+	end := time.Now().Add(d)
+	var wg sync.WaitGroup
+	for range benchWorkers {
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				work()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (m *bench) call(path, body string) (map[string]any, int) {
+	resp, err := m.client.Post(m.server.URL+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return nil, 0
+	}
+	defer resp.Body.Close()
+	var out map[string]any
+	_ = json.NewDecoder(resp.Body).Decode(&out)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return out, resp.StatusCode
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// meter counts what acquires cost: calls to the store on their behalf, and documents read.
+type meter struct {
+	store.Store
+	acquireCalls atomic.Int64 // all calls but those that release
+	reads        atomic.Int64 // documents, as Firestore bills them
+}
+
+func (m *meter) reset() {
+	m.acquireCalls.Store(0)
+	m.reads.Store(0)
+}
+
+func (m *meter) ReadCatalog(ctx context.Context) ([]store.Shard, error) {
+	shards, err := m.Store.ReadCatalog(ctx)
+	m.acquireCalls.Add(1)
+	m.reads.Add(int64(max(1, len(shards))))
+	return shards, err
+}
+
+func (m *meter) CreateSlot(ctx context.Context, s store.Slot, req *store.Request) (store.Slot, error) {
+	m.acquireCalls.Add(1)
+	return m.Store.CreateSlot(ctx, s, req)
+}
+
+func (m *meter) ReplaceSlot(ctx context.Context, s store.Slot, req *store.Request) (store.Slot, error) {
+	m.acquireCalls.Add(1)
+	return m.Store.ReplaceSlot(ctx, s, req)
+}
+
+func (m *meter) GetSlot(ctx context.Context, proxy string, n int) (store.Slot, error) {
+	m.acquireCalls.Add(1)
+	m.reads.Add(1)
+	return m.Store.GetSlot(ctx, proxy, n)
+}
+
+func (m *meter) SlotsFrom(ctx context.Context, from, to string, limit int) ([]store.Slot, error) {
+	slots, err := m.Store.SlotsFrom(ctx, from, to, limit)
+	m.acquireCalls.Add(1)
+	m.reads.Add(int64(max(1, len(slots))))
+	return slots, err
+}
+
+func (m *meter) CountSlots(ctx context.Context, at time.Time) (int64, error) {
+	m.acquireCalls.Add(1)
+	n, err := m.Store.CountSlots(ctx, at)
+	m.reads.Add(1 + n/1000)
+	return n, err
+}
+
+// BenchmarkColdStart prints how long the lease function takes from its start to its first answer,
+// against a bare program of the functions framework, in turn in one run.
+func BenchmarkColdStart(b *testing.B) {
+	if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
+		b.Skip("SKIPPED: no Firestore emulator; run make bench-lease")
+	}
+	dir := b.TempDir()
+	lease := buildProgram(b, dir, "lease", `_ "crawl.example.com/proxyfleet/functions/lease"`, "")
+	bare := buildProgram(b, dir, "bare", `"net/http"`+"\n\t"+`"github.com/GoogleCloudPlatform/functions-framework-go/functions"`,
+		`func init() { functions.HTTP("Lease", func(w http.ResponseWriter, _ *http.Request) {}) }`)
+	for range b.N {
+		var ours, theirs []float64
+		for range 9 {
+			theirs = append(theirs, coldStart(b, bare))
+			ours = append(ours, coldStart(b, lease))
+		}
+		a, f := median(ours), median(theirs)
+		fmt.Printf("cold_start lease_ms=%.0f framework_ms=%.0f ratio=%.2f\n", a, f, a/f)
+	}
+}
+
+// buildProgram builds a main that serves FUNCTION_TARGET, without writing into the tree.
+func buildProgram(b *testing.B, dir, name, imports, more string) string {
+	b.Helper()
+	source := fmt.Sprintf("package main\n\nimport (\n\t\"os\"\n\n\t%s\n\t\"github.com/GoogleCloudPlatform/functions-framework-go/funcframework\"\n)\n\n%s\n\nfunc main() { _ = funcframework.StartHostPort(\"127.0.0.1\", os.Getenv(\"PORT\")) }\n", imports, more)
+	file := filepath.Join(dir, name+".go")
+	require.NoError(b, os.WriteFile(file, []byte(source), 0o600))
+	here, err := os.Getwd()
+	require.NoError(b, err)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "bench-"+name, "main.go"): file}})
+	require.NoError(b, err)
+	require.NoError(b, os.WriteFile(file+".json", overlay, 0o600))
+	out, err := exec.Command("go", "build", "-overlay", file+".json", "-o", filepath.Join(dir, name), "./bench-"+name).CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	return filepath.Join(dir, name)
+}
+
+// coldStart returns the milliseconds from exec to the first 200.
+func coldStart(b *testing.B, program string) float64 {
+	b.Helper()
+	l := httptest.NewUnstartedServer(nil)
+	port := l.Listener.Addr().String()
+	port = port[strings.LastIndex(port, ":")+1:]
+	_ = l.Listener.Close()
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "FUNCTION_TARGET=Lease", "PORT="+port, "PROJECT_ID=cold-start", "METRICS_PORT=0", "LOG_LEVEL=error")
+	cmd.Stderr = &bytes.Buffer{}
+	began := time.Now()
+	require.NoError(b, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	for time.Since(began) < 20*time.Second {
+		resp, err := client.Get("http://127.0.0.1:" + port + "/healthz")
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return float64(time.Since(began).Microseconds()) / 1000
+			}
+		}
+		time.Sleep(500 * time.Microsecond) // polls; nothing is waited for by the clock alone
+	}
+	require.Fail(b, "no answer")
+	return 0
+}
