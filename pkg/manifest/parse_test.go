@@ -172,3 +172,24 @@ func TestWhatIsPrintedCanBeAppliedAgain(t *testing.T) {
 		assert.Equal(t, p.Spec, again, form)
 	}
 }
+
+// What a manifest says goes into stores as it is: they know these types and no others.
+func TestTheRawSpecIsMadeOfWhatStoresKeep(t *testing.T) {
+	t.Parallel()
+	items, err := Read("a.yaml", []byte(with("provider: gce-main", "provider: gce-main\n  maxLeases: 5\n  endpoint: {port: 0x50}\n  paused: true\n  healthCheck: {intervalSeconds: 60.0, url:}")))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{
+		"mode": "Managed", "provider": "gce-main", "maxLeases": int64(5), "endpoint": map[string]any{"port": int64(80)}, "paused": true,
+		"healthCheck": map[string]any{"intervalSeconds": 60.0, "url": nil},
+		"placement":   map[string]any{"region": "us-east1", "zone": "us-east1-b", "machineType": "e2-micro"},
+		"cloudInit":   map[string]any{"inline": "#cloud-config\n"},
+		"lifecycle":   map[string]any{"drainTimeout": "5m", "maxAge": int64(0)},
+	}, items[0].Spec)
+}
+
+func TestDocumentsWithoutNameAreNotOfTheSameName(t *testing.T) {
+	t.Parallel()
+	nameless := with("  name: us-east1-a\n", "")
+	_, err := Read("a.yaml", []byte(nameless+"---"+nameless))
+	require.EqualError(t, err, "a.yaml:4: metadata.name: must be set\na.yaml:16: metadata.name: must be set")
+}
