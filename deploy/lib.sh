@@ -19,16 +19,22 @@ need() {
   done
 }
 
-# quoted ARG...: as a person would type it.
+# quoted ARG...: as a person would type it, over several lines where it is long, with the paths that it
+# has seen from the repository's root.
 quoted() {
-  local arg out=
+  local arg line='' out=''
   for arg in "$@"; do
+    arg=${arg//"$ROOT/"/}
     case $arg in
       *[!A-Za-z0-9_./:=@,+%-]* | '') arg="'${arg//\'/\'\\\'\'}'" ;;
     esac
-    out="$out $arg"
+    if [ -n "$line" ] && [ $((${#line} + ${#arg})) -gt 120 ]; then
+      out="$out$line \\
+      " line=
+    fi
+    line="$line${line:+ }$arg"
   done
-  printf '%s' "${out# }"
+  printf '%s' "$out$line"
 }
 
 # ask FILE COMMAND...: keeps what the command answers in $WORK/FILE, one resource a line. In a dry run
@@ -44,7 +50,10 @@ ask() {
 }
 
 # known FILE VALUE: whether an answer has this line, or a line that begins with this value and a comma.
-known() { grep -qxF -- "$2" "$WORK/$1" || awk -v v="$2," 'index($0, v) == 1 { f = 1 } END { exit !f }' "$WORK/$1"; }
+known() {
+  [ -f "$WORK/$1" ] || die "nothing was asked about $1"
+  grep -qxF -- "$2" "$WORK/$1" || awk -v v="$2," 'index($0, v) == 1 { f = 1 } END { exit !f }' "$WORK/$1"
+}
 
 # run COMMAND...: prints it; unless this is a dry run does it, and again when it fails in a way that time mends.
 run() {

@@ -230,7 +230,9 @@ func dashboardQueries(t *testing.T) []string {
 				Widget struct {
 					Title   string
 					XYChart struct {
-						DataSets []struct{ TimeSeriesQuery struct{ PrometheusQuery string } }
+						DataSets []struct {
+							TimeSeriesQuery struct{ PrometheusQuery string }
+						}
 					}
 				}
 			}

@@ -13,18 +13,18 @@
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 DEPLOY=$ROOT/deploy
-PROJECT= REGION= FROM_SOURCE=off ONLY=foundation,data,images,services,edges,monitoring
+PROJECT='' REGION='' FROM_SOURCE=off ONLY=foundation,data,images,services,edges,monitoring
 
 # shellcheck source=deploy/lib.sh
 . "$DEPLOY/lib.sh"
 while [ $# -gt 0 ]; do
   case $1 in
     --project | --region | --providers | --only)
-      [ $# -gt 1 ] && [ -n "$2" ] || die "$1 needs a value"
+      if [ $# -lt 2 ] || [ -z "$2" ]; then die "$1 needs a value"; fi
       case $1 in --project) PROJECT=$2 ;; --region) REGION=$2 ;; --providers) PROVIDERS=$2 ;; --only) ONLY=$2 ;; esac
       shift ;;
     --dry-run) MODE=dry ;;
-    --diff) MODE=diff ;;
+    --diff) MODE='diff' ;;
     --from-source) FROM_SOURCE=on ;;
     --no-monitoring) MONITORING=off ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
@@ -46,13 +46,14 @@ for file in "$DEPLOY"/steps/*.sh; do
 done
 trap 'rm -rf "$WORK"' EXIT
 : > "$WORK/changes"
+for step in ${ONLY//,/ }; do
+  case $step in foundation | data | images | services | edges | monitoring) ;; *) die "--only: there is no step $step" ;; esac
+done
+case " $CRAWLERS " in *" all"*) die "CRAWLERS: $CRAWLERS: the lease function hands out credentials; name who may call it" ;; esac
 case $AUTH in iam | apikeys) ;; *) die "AUTH: $AUTH: must be iam or apikeys" ;; esac
 on "$FROM_SOURCE" && MONITORING=off # the buildpack makes no side-car
-ROLE_ID=$(printf '%s' "$NAME" | tr -c 'a-zA-Z0-9' _)Vms
 switches
 : "${VERSION:=$(version)}"
-
-chosen() { case ,$ONLY, in *,$1,*) true ;; *) false ;; esac; }
 
 place
 apis
@@ -68,9 +69,11 @@ if chosen data; then
   secrets
   join
 fi
-step "Roles"
-roles project 'topic:*' 'secret:*' 'account:*' repository bucket
-join
+if for_steps foundation data; then
+  step "Roles"
+  roles project 'topic:*' 'secret:*' 'account:*' repository bucket
+  join
+fi
 if on "$FROM_SOURCE"; then
   ! chosen services || services_from_source
 elif chosen services; then

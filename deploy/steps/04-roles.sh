@@ -19,8 +19,8 @@ on_resource() {
 
 # wanted: the lines of roles.txt that the settings ask for.
 wanted() {
-  local account on role only when because
-  while read -r account on role only when because; do
+  local account on role only when
+  while read -r account on role only when _; do
     case $when in
       monitoring) on "$MONITORING" || continue ;;
       apikeys) [ "$AUTH" = apikeys ] || continue ;;
@@ -32,7 +32,7 @@ wanted() {
 
 members() {
   case $1 in
-    crawlers) printf '%s\n' $CRAWLERS ;;
+    crawlers) printf '%s\n' "$CRAWLERS" | tr ' ' '\n' ;;
     pubsub-agent) printf 'serviceAccount:service-%s@gcp-sa-pubsub.iam.gserviceaccount.com\n' "$NUMBER" ;;
     *) printf 'serviceAccount:%s\n' "$(email "$1")" ;;
   esac

@@ -4,11 +4,15 @@
 # hashed FILE: the file with the digest of itself as a user label, in the form that gcloud takes.
 hashed() { sed "s/\"plane\": \"proxyfleet\"/\"plane\": \"$NAME\", \"content\": \"$(digest < "$1")\"/" "$1"; }
 
+look_monitoring() {
+  ask dashboards gcloud monitoring dashboards list --filter="displayName=$NAME" --format='csv[no-heading](displayName,name)' --project="$PROJECT"
+  ask policies gcloud alpha monitoring policies list --filter="userLabels.plane=$NAME" --format='csv[no-heading](displayName,userLabels.content,name)' --project="$PROJECT"
+}
+
 monitoring() {
   local file name id line
   step "Dashboard and alerts"
-  ask dashboards gcloud monitoring dashboards list --format='csv[no-heading](name.basename(),labels.list())' --project="$PROJECT"
-  ask policies gcloud alpha monitoring policies list --filter="userLabels.plane=$NAME" --format='csv[no-heading](displayName,userLabels.content,name)' --project="$PROJECT"
+  look_monitoring
   dashboard
   for file in "$DEPLOY"/monitoring/policies/*.json; do
     name=$(basename "$file" .json)
@@ -27,5 +31,7 @@ monitoring() {
 
 # dashboard makes the dashboard once; whoever edits it in the console keeps their edits.
 dashboard() {
-  known dashboards "$NAME" || run gcloud monitoring dashboards create --config-from-file="$DEPLOY/monitoring/dashboard.json" --project="$PROJECT"
+  known dashboards "$NAME" && return
+  sed "s/\"displayName\": \"proxyfleet\"/\"displayName\": \"$NAME\"/" "$DEPLOY/monitoring/dashboard.json" > "$WORK/dashboard.json"
+  run gcloud monitoring dashboards create --config-from-file="$WORK/dashboard.json" --project="$PROJECT"
 }

@@ -9,9 +9,6 @@ func identities() []route {
 			return Object{"accounts": s.children("iam", "projects/"+s.options.Project, "serviceAccounts")}, nil
 		}},
 		{"POST", `(projects/[^/]+/serviceAccounts)`, (*Server).createAccount},
-		{"GET", `projects/-/(serviceAccounts/.+)`, func(s *Server, c *call) (any, error) {
-			return s.get("iam", "projects/"+s.options.Project+"/"+c.args[1])
-		}},
 		{"GET", `(projects/[^/]+)/roles`, func(s *Server, c *call) (any, error) {
 			return Object{"roles": s.children("iam", c.args[1], "roles")}, nil
 		}},

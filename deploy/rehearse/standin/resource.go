@@ -16,8 +16,10 @@ func (s *Server) canonical(name string) string {
 	if i := strings.Index(name, ".googleapis.com/"); i >= 0 {
 		name = name[i+len(".googleapis.com/"):]
 	}
-	if rest, ok := strings.CutPrefix(name, "projects/"+s.options.Number+"/"); ok {
-		name = "projects/" + s.options.Project + "/" + rest
+	for _, alias := range []string{s.options.Number, "-"} { // "-" where the name says the project, as an account's does
+		if rest, ok := strings.CutPrefix(name, "projects/"+alias+"/"); ok {
+			return "projects/" + s.options.Project + "/" + rest
+		}
 	}
 	return name
 }
