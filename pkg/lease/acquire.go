@@ -118,10 +118,28 @@ func (a *attempt) try(p Place) (l Lease, done bool, err error) {
 	}
 	a.known.forget(p.Candidate.Name, p.N)
 	if !errors.Is(err, store.ErrExists) {
+		a.abandon(slot)
 		return Lease{}, true, away(err)
 	}
 	a.conflict = true
 	return a.occupied(p, slot, creds)
+}
+
+// abandonTimeout bounds the look after a commit whose outcome is not known.
+const abandonTimeout = 2 * time.Second
+
+// abandon frees a slot whose commit may have been made though its answer is an outage: or else it
+// would be taken by nobody until it expires. With a request id it stays: the repeated call finds it.
+func (a *attempt) abandon(slot store.Slot) {
+	if a.r.RequestID != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), abandonTimeout)
+	defer cancel()
+	have, err := a.Store.GetSlot(ctx, slot.Proxy, slot.N)
+	if err == nil && have.LeaseID == slot.LeaseID {
+		_ = a.Store.DeleteSlot(ctx, have)
+	}
 }
 
 // slot is the document that takes place p.
@@ -224,7 +242,7 @@ func (a *attempt) window() (Place, bool, error) {
 }
 
 // refusal tells a fleet without room from one where others were faster, by one count of live slots. That
-// there is no room is remembered for a second, or until a slot is freed here.
+// there is no room is remembered for a second.
 func (a *attempt) refusal() *Error {
 	live, err := a.live(a.ctx)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
+	"crawl.example.com/proxyfleet/pkg/store"
+	"crawl.example.com/proxyfleet/pkg/store/memory"
 )
 
 func fleetOf(n int, capacity int32) map[string]fleet.Entry {
@@ -447,4 +449,47 @@ func TestCredentialsThatCannotBeReadCostNoPlace(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(err, asError(err).Err), "hunter2")
 	r.vault["auth/"] = "u:p"
 	require.Equal(t, "u", r.mustAcquire(Request{}).Endpoint.Username)
+}
+
+func TestACommitWhoseAnswerWasAnOutageLeavesNoPlaceTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 1))
+	r.Service = r.instance(cutOff{r.store})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := r.acquire(context.WithValue(ctx, cutKey{}, cancel), Request{})
+	r.refused(StoreUnavailable, err)
+	require.Zero(t, r.live(), "also when the crawler has gone away")
+	_, err = r.acquire(t.Context(), Request{RequestID: "x"})
+	r.refused(StoreUnavailable, err)
+	require.Equal(t, 1, r.live(), "a repeated call finds it")
+	r.Service = r.instance(r.store)
+	r.mustAcquire(Request{RequestID: "x"})
+	require.Equal(t, 1, r.live())
+}
+
+type cutKey struct{}
+
+// cutOff commits, and answers that the store is away; the caller's context ends meanwhile.
+type cutOff struct{ *memory.Store }
+
+func (c cutOff) CreateSlot(ctx context.Context, s store.Slot, req *store.Request) (store.Slot, error) {
+	_, _ = c.Store.CreateSlot(ctx, s, req)
+	if cancel, ok := ctx.Value(cutKey{}).(context.CancelFunc); ok {
+		cancel()
+	}
+	return s, errors.New("connection lost")
+}
+
+func TestALookThatIsOlderThanAReleaseDoesNotHideTheFreePlace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 1))
+	l := r.mustAcquire(Request{})
+	old, err := r.store.GetSlot(t.Context(), "p-000", 0)
+	require.NoError(t, err)
+	require.NoError(t, r.Release(t.Context(), l.ID, OutcomeOK, ""))
+	r.known.learn(old) // what a slower request has read before
+	s := newSpy(r.store)
+	r.Store = s
+	r.mustAcquire(Request{})
+	require.Equal(t, map[string]int{"create": 1}, s.calls)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // fullness remembers which filters found no room a moment ago, so that a rush on a full fleet does not
-// become a rush on the store.
+// become a rush on the store. A slot that is freed here is known to be free, and tried all the same.
 type fullness struct {
 	mu    sync.Mutex
 	since map[string]found
@@ -38,11 +38,4 @@ func (f *fullness) get(key string, now time.Time) *Error {
 		return at.why
 	}
 	return nil
-}
-
-// forget lets everybody look again: something was freed here.
-func (f *fullness) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.since)
 }

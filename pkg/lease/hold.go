@@ -160,8 +160,7 @@ func (s *Service) Release(ctx context.Context, id string, outcome Outcome, targe
 		}
 		err := s.Store.DeleteSlot(ctx, slot)
 		if err == nil {
-			s.known.free(proxy, n)
-			s.full.forget()
+			s.known.free(slot)
 			s.queue.wake()
 			return s.note(ctx, slot, outcome, target)
 		}

@@ -14,6 +14,9 @@ type known struct {
 	mu    sync.Mutex
 	taken map[place]store.Slot // without Version where this instance has not seen the document
 	freed []place              // newest last
+
+	ended map[string]bool // leases that were given back here, so that an older look does not revive them
+	order []string        // of ended, oldest first
 }
 
 type place struct {
@@ -25,17 +28,21 @@ type place struct {
 const (
 	maxKnown = 200000
 	maxFreed = 64
+	maxEnded = 4096
 )
 
 // reserveTime is how long a slot counts as taken while it is being tried: longer than a try lasts.
 const reserveTime = 30 * time.Second
 
-func newKnown() *known { return &known{taken: map[place]store.Slot{}} }
+func newKnown() *known { return &known{taken: map[place]store.Slot{}, ended: map[string]bool{}} }
 
-// learn remembers a slot that somebody has.
+// learn remembers a slot that somebody has, unless it was read before that lease was given back here.
 func (k *known) learn(s store.Slot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.ended[s.LeaseID] {
+		return
+	}
 	k.taken[place{s.Proxy, s.N}] = s
 }
 
@@ -69,12 +76,18 @@ func (k *known) stale(proxy string, n int) {
 	}
 }
 
-// free remembers a slot that was freed here just now.
-func (k *known) free(proxy string, n int) {
+// free remembers a slot that was freed here just now, and the lease that had it.
+func (k *known) free(s store.Slot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at := place{proxy, n}
+	at := place{s.Proxy, s.N}
 	delete(k.taken, at)
+	if len(k.order) == maxEnded {
+		delete(k.ended, k.order[0])
+		k.order = k.order[1:]
+	}
+	k.ended[s.LeaseID] = true
+	k.order = append(k.order, s.LeaseID)
 	if len(k.freed) == maxFreed {
 		k.freed = k.freed[1:]
 	}
