@@ -42,7 +42,7 @@ func metadataFormats() []rule {
 		})},
 		{"label-key", "metadata.labels", "must have a key of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", func(c change, fault func(at, value string)) {
 			for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
-				if !labelKey.MatchString(k) {
+				if !validLabelKey(k) {
 					fault("."+PrintableKey(k), "")
 				}
 			}

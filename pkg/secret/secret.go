@@ -28,11 +28,13 @@ var (
 	ErrInvalid = errors.New("invalid secret")
 )
 
-// validName is Secret Manager's own rule. It also keeps a name inside its folder.
-var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+// validName is Secret Manager's own rule, but for the length. It also keeps a name inside its folder.
+var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+const longestName = 255
 
 func checkName(name string) error {
-	if !validName.MatchString(name) {
+	if len(name) > longestName || !validName.MatchString(name) {
 		return fmt.Errorf("secret %q: %w: letters, digits, - and _, at most 255", name, ErrInvalid)
 	}
 	return nil
