@@ -96,7 +96,15 @@ func (r *rig) runOn(ctx context.Context, s store.Store, in string, args ...strin
 
 func (r *rig) cli(s store.Store, in string, out, errs *buffer) *cli {
 	open := func(context.Context, string, string) (store.Store, func() error, error) { return s, nil, nil }
-	return &cli{in: strings.NewReader(in), out: out, errs: errs, open: open, now: r.clock.now, poll: time.Millisecond}
+	return &cli{in: strings.NewReader(in), out: out, errs: errs, open: open, now: r.now(), poll: time.Millisecond}
+}
+
+// now is the rig's clock, or the wall's when it has none.
+func (r *rig) now() func() time.Time {
+	if r.clock == nil {
+		return time.Now
+	}
+	return r.clock.now
 }
 
 // ok runs a command that must succeed and returns its output.
