@@ -19,7 +19,7 @@ var layers = map[string][]string{
 	"":                          {"functions/health", "functions/lease", "functions/reconcile"},
 	"functions/reconcile":       {"pkg/app", "pkg/reconcile", "pkg/health", "pkg/health/pubsub", "pkg/fleet", "pkg/provider", "pkg/provider/gce", "pkg/provider/mock", "pkg/provider/registry", "pkg/secret", "pkg/store"},
 	"functions/health":          {"pkg/app", "pkg/health", "pkg/fleet", "pkg/secret", "pkg/store"},
-	"functions/lease":           {"pkg/app", "pkg/lease", "pkg/fleet", "pkg/secret", "pkg/store"},
+	"functions/lease":           {"pkg/app", "pkg/console", "pkg/lease", "pkg/fleet", "pkg/secret", "pkg/store"},
 	"pkg/app":                   {"pkg/secret", "pkg/store", "pkg/store/firestore"},
 	"pkg/reconcile":             {"pkg/fleet", "pkg/provider", "pkg/secret", "pkg/store"},
 	"pkg/health":                {"pkg/fleet", "pkg/secret", "pkg/store"},
@@ -35,6 +35,8 @@ var layers = map[string][]string{
 	"pkg/provider/gce":          {"pkg/provider"},
 	"pkg/provider/providertest": {"pkg/provider"},
 	"pkg/secret":                nil,
+	"pkg/console":               {"pkg/fleet", "pkg/store"},
+	"pkg/client":                nil,
 	"pkg/manifest":              {"pkg/fleet"},
 	"pkg/fleet":                 nil,
 }

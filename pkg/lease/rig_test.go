@@ -217,12 +217,6 @@ func (s *spy) total() int {
 	return n
 }
 
-func (s *spy) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls = map[string]int{}
-}
-
 func (s *spy) CreateSlot(ctx context.Context, slot store.Slot, req *store.Request) (store.Slot, error) {
 	lost, err := s.note("create")
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *Store) CreateSlot(ctx context.Context, slot store.Slot, req *store.Requ
 	if req == nil {
 		result, err = ref.Create(ctx, doc)
 	} else {
-		result, err = s.withRequest(ctx, *req, func(b *firestore.WriteBatch) { b.Create(ref, doc) })
+		result, err = s.withRequest(ctx, *req, func(b *batch) { b.Create(ref, doc) })
 	}
 	if err != nil {
 		return slot, failure(ctx, "create slot", ref.ID, err)
@@ -90,7 +90,7 @@ func (s *Store) ReplaceSlot(ctx context.Context, slot store.Slot, req *store.Req
 	if req == nil {
 		result, err = ref.Update(ctx, updates, condition)
 	} else {
-		result, err = s.withRequest(ctx, *req, func(b *firestore.WriteBatch) { b.Update(ref, updates, condition) })
+		result, err = s.withRequest(ctx, *req, func(b *batch) { b.Update(ref, updates, condition) })
 	}
 	if err != nil {
 		return slot, failure(ctx, "replace slot", ref.ID, err)
@@ -120,9 +120,12 @@ func slotUpdates(doc slotDocument) []firestore.Update {
 	}
 }
 
+//lint:ignore SA1019 BulkWriter is not atomic, and a transaction begins with a call of its own
+type batch = firestore.WriteBatch
+
 // withRequest commits a write on a slot together with the request that it answers. A batch is one
 // commit without locks; a transaction would cost a second call.
-func (s *Store) withRequest(ctx context.Context, req store.Request, write func(*firestore.WriteBatch)) (*firestore.WriteResult, error) {
+func (s *Store) withRequest(ctx context.Context, req store.Request, write func(*batch)) (*firestore.WriteResult, error) {
 	b := s.client.Batch() //lint:ignore SA1019 BulkWriter is not atomic, and a transaction begins with a call of its own
 	write(b)
 	b.Create(s.client.Collection(colRequests).Doc(req.Key), requestDocument{PayloadHash: req.PayloadHash, LeaseID: req.LeaseID, ExpireTime: micros(req.ExpireTime)})
