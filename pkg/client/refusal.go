@@ -3,7 +3,6 @@ package client
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -75,8 +74,3 @@ func serverTime(resp *http.Response) time.Time {
 	}
 	return at.Add(time.Second)
 }
-
-var _ fmt.Stringer = Outcome("")
-
-// String returns the outcome as the API has it.
-func (o Outcome) String() string { return string(o) }
