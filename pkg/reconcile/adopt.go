@@ -91,7 +91,7 @@ func (p *planner) suspects() []provider.Ref {
 	}
 	var refs []provider.Ref
 	for n := max(1, known-1); n <= known+2; n++ {
-		name := provider.InstanceName(p.UID, n)
+		name := p.nameOf(n)
 		f := p.Facts[name]
 		if _, seen := p.owned[name]; !seen && !f.Absent && f.GetErr == nil {
 			refs = append(refs, provider.Ref{Name: name})
@@ -153,7 +153,7 @@ func (p *planner) extras() {
 			p.remove(i.Ref())
 		}
 	}
-	p.endExtraDrain(left)
+	p.endExtraDrain()
 }
 
 func (p *planner) isNamed(name string) bool {
@@ -168,13 +168,32 @@ func (p *planner) drainedExtra(i provider.Instance) bool {
 	return p.s.Drain.Incarnation == i.Incarnation && p.drained()
 }
 
-// endExtraDrain ends the wait for a duplicate that has gone.
-func (p *planner) endExtraDrain(left []provider.Instance) {
+// endExtraDrain ends the wait for a duplicate that has gone, or is on its way.
+func (p *planner) endExtraDrain() {
 	d := p.s.Drain
 	if d == nil || d.Reason != drainDuplicate {
 		return
 	}
-	if !slices.ContainsFunc(left, func(i provider.Instance) bool { return i.Incarnation == d.Incarnation }) {
+	if i, exists := p.owned[p.nameOf(d.Incarnation)]; !exists || i.State == provider.StateStopping {
 		p.s.Drain = nil
 	}
 }
+
+// recallExtra looks at a duplicate that is waited for when no listing shows it: it counts while it exists.
+func (p *planner) recallExtra() {
+	d := p.s.Drain
+	if d == nil || d.Reason != drainDuplicate {
+		return
+	}
+	name := p.nameOf(d.Incarnation)
+	_, exists := p.owned[name]
+	switch f := p.Facts[name]; {
+	case exists || f.Absent || f.Seen != nil:
+	case f.GetErr != nil: // who knows; so it counts
+		p.owned[name] = provider.Instance{Name: name, Incarnation: d.Incarnation, State: provider.StateUnknown, Owner: p.Owner, UID: p.UID}
+	default:
+		p.ask.Get = append(p.ask.Get, provider.Ref{Name: name})
+	}
+}
+
+func (p *planner) nameOf(incarnation int64) string { return provider.InstanceName(p.UID, incarnation) }

@@ -137,7 +137,7 @@ func verdictOf(p fleet.Proxy, e fleet.Entry, old *fleet.Entry) fleet.Verdict {
 	if old == nil || old.Host != e.Host || old.Port != e.Port || old.Verdict.Incarnation != e.Incarnation {
 		return known
 	}
-	if known.Incarnation == e.Incarnation && known.Healthy != old.Verdict.Healthy && known.Since.After(old.Verdict.Since) {
+	if known.Incarnation == e.Incarnation && known.Healthy != old.Verdict.Healthy && !known.Since.Before(old.Verdict.Since) {
 		return known
 	}
 	return old.Verdict

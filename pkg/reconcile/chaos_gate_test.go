@@ -153,6 +153,7 @@ func (s playerStore) GetProxy(ctx context.Context, name string) (fleet.Proxy, er
 func (s playerStore) WriteStatus(ctx context.Context, p fleet.Proxy, f store.StatusFields) (fleet.Proxy, error) {
 	out, err := through(ctx, s.p, "WriteStatus "+p.Name, func() (fleet.Proxy, error) {
 		s.p.chaos.checkFence(s.p, "status write")
+		s.p.chaos.trace("    %s: %s instance %+v next %+v drain %+v endpoint %+v retry %+v", p.Name, p.Status.Phase, p.Status.Instance, p.Status.Next, p.Status.Drain, p.Status.Endpoint, p.Status.Retry)
 		return s.Store.WriteStatus(own(), p, f)
 	})
 	if err != nil {

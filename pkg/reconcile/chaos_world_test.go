@@ -27,7 +27,9 @@ func (c *chaos) happen() {
 		c.preempt, c.lose, c.launchFailures, c.refusals, c.stockOut, c.hideZones, c.lag, c.capacity, c.outage,
 		c.acquire, c.acquire, c.acquire, c.acquire, c.release, c.judge, c.judge, c.judge, c.deleteCatalog,
 	}
-	events[c.rng.IntN(len(events))]()
+	n := c.rng.IntN(len(events))
+	c.trace("event %d", n)
+	events[n]()
 }
 
 func (c *chaos) pickName() string { return c.names[c.rng.IntN(len(c.names))] }
@@ -99,6 +101,7 @@ func (c *chaos) wipe() {
 			}
 		}
 	}
+	c.trace("wipe %s: %v", p.Name, c.wiped[uid])
 	c.store.wipe(p.Name)
 }
 
@@ -194,6 +197,7 @@ func (c *chaos) deleteCatalog() {
 		return
 	}
 	_, _ = c.store.WriteShard(own(), shards[0], nil, slices.Collect(maps.Keys(shards[0].Entries)))
+	c.trace("the catalog is deleted")
 	clear(c.wiped) // with status and catalog lost, a lagging listing is all there is
 }
 

@@ -37,7 +37,7 @@ func (r *run) startProbes(ctx context.Context) (collect func(context.Context) er
 func (r *run) targets() []Target {
 	var out []Target
 	for _, p := range r.proxies {
-		if r.invalid[p.Name] != "" || !p.DeleteTime.IsZero() {
+		if len(r.faults(p)) > 0 || !p.DeleteTime.IsZero() {
 			continue
 		}
 		t := Target{Name: p.Name, Shard: -1, Interval: time.Duration(p.Spec.HealthCheckOrDefault().IntervalSeconds) * time.Second}
@@ -105,7 +105,7 @@ func (r *run) rejected(p fleet.Proxy) string {
 	if r.visited[p.Name] {
 		return ""
 	}
-	return r.invalid[p.Name]
+	return r.faults(p).Error()
 }
 
 // slotsForCapacity reads the slots of those Proxies whose capacity depends on them.

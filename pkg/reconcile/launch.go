@@ -13,22 +13,10 @@ const reasonDelete = "DeleteFailed"
 
 // create records the intent for the next incarnation and asks for it, unless something forbids it.
 func (p *planner) create() Row {
-	if row, no := p.blocked(); no {
-		p.waiting()
+	zone, row := p.mayCreate()
+	if row != RowCreate {
+		p.s.Replacing = "" // without an instance it waits like any other Proxy
 		return row
-	}
-	if p.crowded() {
-		p.provisioned(false, "Crowded", "two instances exist already; one of them is going")
-		return RowCrowded
-	}
-	if !p.room(1) {
-		p.full()
-		return RowFull
-	}
-	zone, ok := p.zone()
-	if !ok {
-		p.noStock()
-		return RowNoStock
 	}
 	p.s.Instance = p.intend(zone)
 	p.order(p.s.Instance)
@@ -36,11 +24,33 @@ func (p *planner) create() Row {
 	return RowCreate
 }
 
+// mayCreate chooses the zone for a new instance, or says what forbids one.
+func (p *planner) mayCreate() (zone string, row Row) {
+	if row, no := p.blocked(); no {
+		p.waiting()
+		return "", row
+	}
+	if p.crowded() {
+		p.provisioned(false, "Crowded", "two instances exist already; one of them is going")
+		return "", RowCrowded
+	}
+	if !p.room(1) {
+		p.full()
+		return "", RowFull
+	}
+	zone, ok := p.zone()
+	if !ok {
+		p.noStock()
+		return "", RowNoStock
+	}
+	return zone, RowCreate
+}
+
 // intend returns the record of an instance that does not exist yet, under a name of its own.
 func (p *planner) intend(zone string) *fleet.Instance {
 	p.s.Incarnation++
 	i := &fleet.Instance{
-		Name: provider.InstanceName(p.UID, p.s.Incarnation), Incarnation: p.s.Incarnation, Zone: zone,
+		Name: p.nameOf(p.s.Incarnation), Incarnation: p.s.Incarnation, Zone: zone,
 		SpecHash: p.hash, IntentTime: p.Now,
 	}
 	p.event(EventCreating, named(i))

@@ -70,9 +70,8 @@ func (p *planner) row() Row {
 	if !p.Proxy.DeleteTime.IsZero() {
 		return p.removal()
 	}
-	before := fleet.Proxy{Name: p.Proxy.Name, Status: p.s}
-	if faults := fleet.ValidateUpdate(before, p.Proxy); len(faults) > 0 {
-		return p.invalid(faults)
+	if len(p.Faults) > 0 {
+		return p.invalid(p.Faults)
 	}
 	p.accept()
 	if p.Proxy.Spec.Mode == fleet.External {
@@ -128,6 +127,7 @@ func (p *planner) managed() Row {
 	if !p.identify() {
 		return RowUncertain
 	}
+	p.recallExtra()
 	p.adopt()
 	row := p.instanceRow()
 	p.extras()

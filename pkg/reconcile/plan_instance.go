@@ -322,16 +322,13 @@ func (p *planner) noteDeleteFailures() {
 		if old != nil && old.Reason != reasonDelete {
 			continue // a create waits as well, and that weighs more
 		}
-		class := className(f.DeleteErr)
-		if class == classPermanent {
-			class = classQuota // nothing is latched: what must go must go, but there is no hurry
-		}
 		r := &fleet.Retry{Attempts: 1, Class: className(f.DeleteErr), Reason: reasonDelete, Message: clip(name+": "+f.DeleteErr.Error(), 512)}
 		if old != nil {
 			r.Attempts += old.Attempts
 		}
 		_, after := details(f.DeleteErr)
-		r.NotBefore = p.Now.Add(backOff(class, r.Attempts, p.Jitter, after))
+		// Whatever the class: what must go must go, so it is tried again at least every five minutes.
+		r.NotBefore = p.Now.Add(backOff(classTransient, r.Attempts, p.Jitter, after))
 		p.s.Retry = r
 	}
 }

@@ -32,7 +32,6 @@ type run struct {
 	listings map[string]listing
 	limits   *limits
 	uids     map[string]string // by Proxy
-	invalid  map[string]string // what is wrong with a document, by Proxy
 	exits    map[string][]string
 
 	tally *tally
@@ -41,6 +40,7 @@ type run struct {
 	after   map[string]fleet.Proxy // as the run leaves them; what is not in it was removed
 	removed map[string]bool        // by this run, slots included
 	visited map[string]bool
+	judged  map[string]judgedDocument
 }
 
 // Run brings the cloud in line with the documents as far as its time allows, and says what it did.
@@ -53,7 +53,7 @@ func (r *Reconciler) Run(ctx context.Context, tick time.Time) (s Summary, err er
 	defer cancel()
 	one := &run{
 		Reconciler: r, tick: canonical(tick), hard: start.Add(r.Timeout), soft: start.Add(r.Timeout - r.margin()),
-		tally: newTally(start), after: map[string]fleet.Proxy{}, removed: map[string]bool{}, visited: map[string]bool{},
+		tally: newTally(start), after: map[string]fleet.Proxy{}, removed: map[string]bool{}, visited: map[string]bool{}, judged: map[string]judgedDocument{},
 	}
 	held, err := one.acquire(ctx, start)
 	switch {
@@ -149,12 +149,9 @@ func (r *run) read(ctx context.Context) error {
 	}
 	r.catalog = places(r.shards)
 	r.uids = identities(r.proxies, r.Database)
-	r.exits, r.invalid = fleet.SharedExits(r.proxies), map[string]string{}
+	r.exits = fleet.SharedExits(r.proxies)
 	for _, p := range r.proxies {
 		r.after[p.Name] = p
-		if faults := fleet.ValidateUpdate(p, p); len(faults) > 0 {
-			r.invalid[p.Name] = faults.Error()
-		}
 	}
 	r.tally.read(len(r.proxies))
 	return nil
@@ -286,11 +283,34 @@ func providerOf(p fleet.Proxy) string {
 // view is what the run knows of p.
 func (r *run) view(p fleet.Proxy, facts map[string]Fact, slots *[]store.Slot) View {
 	v := View{
-		Now: r.now(), Proxy: p, UID: r.uids[p.Name], Owner: r.Owner, Facts: facts, Slots: slots,
+		Now: r.now(), Proxy: p, Faults: r.faults(p), UID: r.uids[p.Name], Owner: r.Owner, Facts: facts, Slots: slots,
 		Listed: r.listings[providerOf(p)].byUID[r.uids[p.Name]], SharesExit: r.exits[p.Name], Jitter: r.Random(),
 	}
 	if at, ok := r.catalog[p.Name]; ok {
 		v.Entry = &at.entry
 	}
 	return v
+}
+
+// judgedDocument remembers what was found wrong with one version of a document.
+type judgedDocument struct {
+	version time.Time
+	faults  fleet.Faults
+}
+
+// faults says what is wrong with a document. Where its status is another document's, what that one
+// was accepted as does not matter.
+func (r *run) faults(p fleet.Proxy) fleet.Faults {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j, ok := r.judged[p.Name]; ok && j.version.Equal(p.UpdateTime) {
+		return j.faults
+	}
+	before := p
+	if uid := p.Status.UID; uid != "" && uid != r.uids[p.Name] {
+		before.Status = fleet.Status{}
+	}
+	faults := fleet.ValidateUpdate(before, p)
+	r.judged[p.Name] = judgedDocument{p.UpdateTime, faults}
+	return faults
 }

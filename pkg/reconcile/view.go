@@ -13,8 +13,9 @@ import (
 type View struct {
 	Now   time.Time // UTC, in microseconds
 	Proxy fleet.Proxy
-	UID   string // identity of the document
-	Owner string // owner tag of this fleet's instances
+	Faults fleet.Faults // what is wrong with the document, by itself and against what was accepted
+	UID    string       // identity of the document
+	Owner  string       // owner tag of this fleet's instances
 
 	Cloud  Cloud
 	Listed []provider.Instance // with this owner and uid, as the run's listing showed them
