@@ -3,89 +3,11 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/provider"
 )
-
-// sight is what is known of an instance that the status names.
-type sight int
-
-const (
-	unasked sight = iota // not listed, which shows nothing
-	unsure               // the cloud did not answer
-	absent               // it does not exist
-	foreign              // somebody else's bears its name
-	seen
-)
-
-// look finds out what is known of i, asks for what is not, and takes over what was seen.
-func (p *planner) look(i *fleet.Instance) sight {
-	f := p.Facts[i.Name]
-	switch {
-	case f.Seen != nil && !p.isOurs(*f.Seen):
-		return foreign
-	case f.Seen == nil && f.Absent:
-		return absent
-	case f.Seen == nil && f.GetErr != nil:
-		return unsure
-	}
-	found, ok := p.owned[i.Name]
-	if !ok && (p.Cloud.BrokeOff || p.Cloud.Silent[i.Zone]) && i.State == string(provider.StateRunning) && !i.Deleting {
-		return unsure // the cloud has trouble enough, and nothing waits for this answer
-	}
-	if !ok {
-		p.ask.Get = append(p.ask.Get, provider.Ref{Name: i.Name, Zone: i.Zone, Operation: i.Operation})
-		return unasked
-	}
-	if isBehind(found.State, provider.State(i.State)) && !p.confirmed(found) {
-		return unsure // listings can be older than what was seen before
-	}
-	i.State, i.Address = string(found.State), found.Address
-	if found.Zone != "" {
-		i.Zone = found.Zone
-	}
-	if found.SpecHash != "" {
-		i.SpecHash = found.SpecHash
-	}
-	if found.Operation != "" || found.State == provider.StateRunning {
-		i.Operation = found.Operation
-	}
-	if !found.CreateTime.IsZero() {
-		i.CreateTime = canonical(found.CreateTime)
-	}
-	return seen
-}
-
-// isBehind reports whether an instance that was in state known cannot be in state shown any more, unless
-// the cloud mends it.
-func isBehind(shown, known provider.State) bool {
-	life := []provider.State{provider.StateProvisioning, provider.StateRunning, provider.StateStopping, provider.StateTerminated}
-	return slices.Contains(life, shown) && slices.Index(life, shown) < slices.Index(life, known)
-}
-
-// refusal returns the error that the last create of i was answered with, if that is all that is
-// known of it.
-func (p *planner) refusal(i *fleet.Instance) error {
-	f := p.Facts[i.Name]
-	if f.CreateErr == nil || f.Seen != nil {
-		return nil
-	}
-	if reason, _ := details(f.CreateErr); reason == provider.ReasonNameConflict {
-		switch {
-		case f.Absent: // whoever had the name gave it up meanwhile
-			return vanished(i.Name)
-		case f.GetErr != nil:
-			return f.GetErr
-		}
-		// It may be ours, with another spec: look whose it is.
-		p.ask.Get = append(p.ask.Get, provider.Ref{Name: i.Name, Zone: i.Zone})
-	}
-	return f.CreateErr
-}
 
 // instanceRow finds the row for the current instance.
 func (p *planner) instanceRow() Row {
@@ -189,53 +111,6 @@ func (p *planner) instanceGone(i *fleet.Instance) Row {
 	return p.create()
 }
 
-// forget takes an instance out of the status.
-func (p *planner) forget(i *fleet.Instance) {
-	p.loseEndpoint(i)
-	if p.s.Retry != nil && p.s.Retry.Reason == reasonDelete {
-		p.s.Retry = nil
-	}
-	if p.s.Instance == i {
-		p.s.Instance = nil
-	} else {
-		p.s.Next = nil
-	}
-}
-
-// closeEndpoint: no new leases go to i.
-func (p *planner) closeEndpoint(i *fleet.Instance) {
-	if e := p.s.Endpoint; e != nil && e.Incarnation == i.Incarnation {
-		p.s.Endpoint = nil
-	}
-}
-
-// loseEndpoint: leases on i are of no use any more, and nobody waits for them.
-func (p *planner) loseEndpoint(i *fleet.Instance) {
-	p.closeEndpoint(i)
-	if d := p.s.Drain; d != nil && d.Incarnation == i.Incarnation {
-		p.s.Drain = nil
-	}
-}
-
-// promote makes the successor the current instance.
-func (p *planner) promote() {
-	p.s.Instance, p.s.Next, p.s.Replacing = p.s.Next, nil, ""
-	if p.s.NextHealth.Incarnation == p.s.Instance.Incarnation && p.s.Health.Incarnation != p.s.Instance.Incarnation {
-		p.s.Health = p.s.NextHealth
-		p.judged()
-	}
-	p.s.NextHealth = fleet.Health{}
-}
-
-// judged states the verdict that comes with the health which was just taken over.
-func (p *planner) judged() {
-	if !p.s.Health.Healthy {
-		p.unproven()
-		return
-	}
-	p.condition(fleet.Condition{Type: fleet.ConditionHealthy, Status: true, Reason: "ProbesPass"})
-}
-
 // succeed gives up an instance that serves nobody any more: the successor takes over if there is one
 // already, else the next incarnation is asked for. What is left of the old one is an extra.
 func (p *planner) succeed(i *fleet.Instance, why Reason) Row {
@@ -291,44 +166,4 @@ func born(i *fleet.Instance) time.Time {
 		return i.IntentTime
 	}
 	return i.CreateTime
-}
-
-// removeInstance decides, or repeats, the deletion of an instance that the status names.
-func (p *planner) removeInstance(i *fleet.Instance) {
-	i.Deleting = true
-	p.remove(provider.Ref{Name: i.Name, Zone: i.Zone, Operation: i.Operation})
-}
-
-// remove has an instance go unless it was asked already, or the cloud has just refused to.
-func (p *planner) remove(ref provider.Ref) {
-	if p.Facts[ref.Name].Deleted {
-		return
-	}
-	if r := p.s.Retry; r != nil && r.Reason == reasonDelete && p.Now.Before(r.NotBefore) {
-		return
-	}
-	p.actions = append(p.actions, Action{Verb: Delete, Ref: ref})
-}
-
-// noteDeleteFailures records what the last deletes were answered with.
-func (p *planner) noteDeleteFailures() {
-	for _, name := range slices.Sorted(maps.Keys(p.Facts)) {
-		f := p.Facts[name]
-		if f.DeleteErr == nil {
-			continue
-		}
-		p.event(EventDeleteFailed, clip(f.DeleteErr.Error(), 512))
-		old := p.s.Retry
-		if old != nil && old.Reason != reasonDelete {
-			continue // a create waits as well, and that weighs more
-		}
-		r := &fleet.Retry{Attempts: 1, Class: className(f.DeleteErr), Reason: reasonDelete, Message: clip(name+": "+f.DeleteErr.Error(), 512)}
-		if old != nil {
-			r.Attempts += old.Attempts
-		}
-		_, after := details(f.DeleteErr)
-		// Whatever the class: what must go must go, so it is tried again at least every five minutes.
-		r.NotBefore = p.Now.Add(backOff(classTransient, r.Attempts, p.Jitter, after))
-		p.s.Retry = r
-	}
 }

@@ -7,9 +7,10 @@
 // another, is taken up by the next one under the same name. At the end the run removes orphans and
 // expired slots and publishes the catalog that leases are granted from.
 //
-// The files: view.go says what Plan knows and decides; plan*.go, adopt.go, launch.go and drain.go are
-// Plan, one group of rows each; run.go and visit.go are the run; limits.go keeps the caps; orphan.go,
-// catalog.go, capacity.go and publish.go are its end.
+// view.go says what Plan knows and decides; plan.go and the other plan files are Plan, a group of rows
+// each, with sight.go, adopt.go, launch.go, drain.go, handover.go and deletion.go for what the rows
+// have in common. run.go is the run in its order: read.go, prepare.go, visit.go and act.go, entries.go
+// with catalog.go, capacity.go and publish.go, and housekeeping.go. limits.go keeps what Proxies share.
 package reconcile
 
 import (

@@ -11,8 +11,8 @@ import (
 
 // View is all that Plan may know about one Proxy. Plan changes nothing in it.
 type View struct {
-	Now   time.Time // UTC, in microseconds
-	Proxy fleet.Proxy
+	Now    time.Time // UTC, in microseconds
+	Proxy  fleet.Proxy
 	Faults fleet.Faults // what is wrong with the document, by itself and against what was accepted
 	UID    string       // identity of the document
 	Owner  string       // owner tag of this fleet's instances
