@@ -25,15 +25,6 @@ func ParseCredentials(payload string) (user, password string, err error) {
 	return user, password, nil
 }
 
-// CheckUsername says whether Basic authentication can carry a user name that comes on its own, not
-// out of ParseCredentials. The error never shows the name.
-func CheckUsername(user string) error {
-	if strings.Contains(user, ":") {
-		return errors.New("the user name must not contain ':': Basic authentication cannot carry it")
-	}
-	return nil
-}
-
 // ProxyURL returns the URL of a proxy that curl and other clients take: credentials percent-encoded
 // byte by byte, IPv6 addresses in brackets. Without a user there are no credentials in it. All that
 // is not a letter, a digit or one of "-._~" is encoded, so it is safe within a shell command, too.

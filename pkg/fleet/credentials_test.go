@@ -13,16 +13,17 @@ const awkward = "p:@/?#%é \"`$&;'\\+\x00\xff\n"
 func TestThePasswordMayHoldAnyByteAndTheUserNameNoColon(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ payload, user, password string }{
-		"plain":                               {"crawler:hunter2", "crawler", "hunter2"},
-		"colons in the password":              {"crawler:a:b:", "crawler", "a:b:"},
-		"awkward bytes":                       {"crawler:" + awkward + "x", "crawler", awkward + "x"},
-		"no password":                         {"crawler:", "crawler", ""},
-		"spaces are part of it":               {" crawler : x ", " crawler ", " x "},
-		"the line break of an editor":         {"crawler:x\n", "crawler", "x"},
-		"the line break of another editor":    {"crawler:x\r\n", "crawler", "x"},
-		"no more than one line break":         {"crawler:x\n\n", "crawler", "x\n"},
-		"a carriage return alone is no break": {"crawler:x\r", "crawler", "x\r"},
-		"percent signs are not decoded":       {"a%3Ab:c%3Ad", "a%3Ab", "c%3Ad"},
+		"plain": {"crawler:hunter2", "crawler", "hunter2"},
+		"a user name can have no colon, so it ends there": {"craw:ler:hunter2", "craw", "ler:hunter2"},
+		"colons in the password":                          {"crawler:a:b:", "crawler", "a:b:"},
+		"awkward bytes":                                   {"crawler:" + awkward + "x", "crawler", awkward + "x"},
+		"no password":                                     {"crawler:", "crawler", ""},
+		"spaces are part of it":                           {" crawler : x ", " crawler ", " x "},
+		"the line break of an editor":                     {"crawler:x\n", "crawler", "x"},
+		"the line break of another editor":                {"crawler:x\r\n", "crawler", "x"},
+		"no more than one line break":                     {"crawler:x\n\n", "crawler", "x\n"},
+		"a carriage return alone is no break":             {"crawler:x\r", "crawler", "x\r"},
+		"percent signs are not decoded":                   {"a%3Ab:c%3Ad", "a%3Ab", "c%3Ad"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +31,6 @@ func TestThePasswordMayHoldAnyByteAndTheUserNameNoColon(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, row.user, user)
 			assert.Equal(t, row.password, password)
-			assert.NoError(t, CheckUsername(user))
 		})
 	}
 }
@@ -43,9 +43,6 @@ func TestCredentialsThatAreNoneAreRefusedWithoutShowingThem(t *testing.T) {
 		assert.NotContains(t, err.Error(), "hunter2")
 		assert.Empty(t, user+password)
 	}
-	err := CheckUsername("crawler:one")
-	require.ErrorContains(t, err, "must not contain ':'")
-	assert.NotContains(t, err.Error(), "crawler")
 }
 
 func TestTheURLOfAProxyDecodesBackByteByByte(t *testing.T) {

@@ -76,6 +76,7 @@ func read(source string, data []byte) ([]Item, Faults) {
 		items = append(items, item)
 		faults = append(faults, wrong...)
 	}
+	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
 	return items, faults
 }
 
@@ -93,7 +94,6 @@ func decode(d document) (Item, Faults) {
 	for _, f := range fleet.Validate(item.Proxy) { // a broken spec or metadata is not judged in detail
 		out = append(out, Fault{Source: d.source, Line: cmp.Or(d.lines.of(f.Path), d.line), Name: item.Name, Fault: f})
 	}
-	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
 	return item, out
 }
 

@@ -54,9 +54,9 @@ func TestADocumentThatIsNoYAMLHidesNoFaultOfTheOthers(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, strings.Join([]string{
 		"a.yaml:1: is not YAML: could not find flow mapping end token '}'",
+		"a.yaml:11: us-east1-a: spec.extra: unknown key",
 		"a.yaml:17: is not YAML: sequence end token ']' not found",
 		`a.yaml:20: is not YAML: mapping key "a" stands in line 19 already`,
-		"a.yaml:11: us-east1-a: spec.extra: unknown key",
 	}, "\n"), err.Error())
 }
 
