@@ -244,7 +244,7 @@ func (a *attempt) window() (Place, bool, error) {
 // refusal tells a fleet without room from one where others were faster, by one count of live slots. That
 // there is no room is remembered for a second.
 func (a *attempt) refusal() *Error {
-	live, err := a.live(a.ctx)
+	live, err := a.live(a.ctx, a.view.ready)
 	if err != nil {
 		return away(err)
 	}

@@ -97,13 +97,10 @@ func (s *Service) Status(ctx context.Context, version string) (Status, error) {
 	}
 	st := Status{States: map[string]int{}, Version: version}
 	for i := range v.all {
-		e := v.all[i].Entry
-		st.States[stateOf(e)]++
-		if e.Ready() {
-			st.Capacity += int(e.Capacity)
-		}
+		st.States[stateOf(v.all[i].Entry)]++
 	}
-	if st.LiveLeases, err = s.live(ctx); err != nil {
+	st.Capacity = v.ready
+	if st.LiveLeases, err = s.live(ctx, v.ready); err != nil {
 		return Status{}, away(err)
 	}
 	st.FreeSlots = max(0, st.Capacity-st.LiveLeases)
@@ -127,7 +124,8 @@ type counted struct {
 
 const countKept = time.Second
 
-func (s *Service) live(ctx context.Context) (int, error) {
+// live counts live leases; ready is the number of slots of all ready proxies, for the gauge of free ones.
+func (s *Service) live(ctx context.Context, ready int) (int, error) {
 	s.count.mu.Lock()
 	defer s.count.mu.Unlock()
 	now := s.Now()
@@ -141,6 +139,7 @@ func (s *Service) live(ctx context.Context) (int, error) {
 	s.count.at, s.count.n = now, int(n)
 	if s.Metrics != nil {
 		s.Metrics.live.Set(float64(n))
+		s.Metrics.free.Set(float64(max(0, ready-int(n))))
 	}
 	return int(n), nil
 }
