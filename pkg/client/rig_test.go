@@ -95,7 +95,9 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.api.ServeHTTP(w, req)
 }
 
-func (r *rig) before(f func(w http.ResponseWriter, r *http.Request, next http.Handler)) { r.onCall.Store(&f) }
+func (r *rig) before(f func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
+	r.onCall.Store(&f)
+}
 
 func (r *rig) count(verb string) int {
 	n, ok := r.calls.Load(verb)

@@ -83,6 +83,7 @@ func (r *run) deleteExpired(ctx context.Context) {
 		r.tally.failed("", errorStore, fmt.Sprintf("delete expired slots: %v", err))
 	}
 }
+
 // observe tells the metrics and the summary how the fleet is.
 func (r *run) observe() {
 	r.mu.Lock()
