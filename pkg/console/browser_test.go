@@ -37,6 +37,17 @@ func shown(t *testing.T) (*rig, string) {
 	r.add("asia-east1-b", nil, func(s *fleet.Status) {
 		s.Conditions.Set(fleet.Condition{Type: fleet.ConditionAccepted, Reason: "Invalid", Message: "spec.mode: must not change: it was Managed"}, now)
 	})
+	for i := range 12 {
+		var seen []probe
+		for n := range i + 1 {
+			p := probe{now.Add(time.Duration(n-20) * time.Minute), fleet.OutcomeOK, int64(40 + 30*(n%4))}
+			if n == 3 {
+				p.Outcome = fleet.OutcomeTimeout
+			}
+			seen = append(seen, p)
+		}
+		r.page.seen[fmt.Sprintf("us-east1-%c", 'a'+i)] = seen
+	}
 	server := httptest.NewServer(r.page)
 	t.Cleanup(server.Close)
 	return r, server.URL
@@ -99,6 +110,10 @@ func TestInABrowserPeopleCanReadEverything(t *testing.T) {
 				var wide int
 				b.eval("document.documentElement.scrollWidth - innerWidth", &wide)
 				require.LessOrEqual(t, wide, 0, "%s: no horizontal scrolling", where)
+				if size.width < 600 && name != "filter" {
+					b.eval("document.querySelector('.scroll').scrollWidth - document.querySelector('.scroll').clientWidth", &wide)
+					require.LessOrEqual(t, wide, 0, "%s: nor within the table", where)
+				}
 				b.eval(`[...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline" && e.clientWidth > 0).map(e => e.outerHTML.slice(0, 80))`, &wrong)
 				require.Empty(t, wrong, "%s: nothing sticks out", where)
 			}

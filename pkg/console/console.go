@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,10 +35,11 @@ type Handler struct {
 	mu    sync.Mutex
 	last  Snapshot
 	taken time.Time
+	seen  history
 }
 
 // New returns a page.
-func New(c Config) *Handler { return &Handler{config: c} }
+func New(c Config) *Handler { return &Handler{config: c, seen: history{}} }
 
 const (
 	keep        = 5 * time.Second
@@ -143,6 +145,8 @@ func (h *Handler) snapshot(ctx context.Context) (Snapshot, error) {
 	if s.Run, err = h.config.Store.GetRun(ctx); err != nil {
 		return s, err
 	}
+	h.seen.note(s.Proxies)
+	s.Probes = maps.Clone(h.seen)
 	h.last, h.taken = s, h.config.Now()
 	return s, nil
 }

@@ -121,13 +121,28 @@ func TestThePageShowsTheFleet(t *testing.T) {
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	body := w.Body.String()
 	for _, part := range []string{
-		"<b>2</b> proxies", "<b>1</b> Ready", "<b>1</b> Unhealthy", "<b>1 / 5</b> leases live", "pool=news", "ok, 42 ms", "nothing listens at its address", "us-east1",
+		"<b>2</b> proxies", `<b>1</b> <span class="dot good"></span>Ready`, `<b>1</b> <span class="dot bad"></span>Unhealthy`, "<b>1 / 5</b> leases live", "pool=news", "ok, 42 ms", "nothing listens at its address", "us-east1",
 		"NO_CAPACITY <b>3</b>", "first seen", "v1.2.3", "project (default)", `<time datetime="2030-01-01T12:00:00Z">3m</time>`, "1 of 5 leases live",
 	} {
 		require.Contains(t, body, part)
 	}
 	require.Less(t, strings.Index(body, `href="/?proxy=bad"`), strings.LastIndex(body, `href="/?proxy=good">good</a><br>`), "what needs hands comes first")
 	require.NotContains(t, body, "planted", "neither credentials nor where they are, nor lease ids")
+}
+
+func TestTheLastProbesAreDrawn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.add("a", nil, nil)
+	require.NotContains(t, r.get("/").Body.String(), "<svg")
+	p, err := r.store.GetProxy(t.Context(), "a")
+	require.NoError(t, err)
+	r.clock.advance(time.Minute)
+	sick(&p.Status)
+	p.Status.Health.LastProbeTime = r.clock.now()
+	_, err = r.store.WriteStatus(t.Context(), p, store.AllFields)
+	require.NoError(t, err)
+	require.Contains(t, r.get("/").Body.String(), `aria-label="last 2 probes: 1 failed, slowest 42 ms"`)
 }
 
 func TestOnePartIsEnoughForAnUpdate(t *testing.T) {
@@ -165,7 +180,7 @@ func TestAnEmptyFleetSaysWhatToDo(t *testing.T) {
 	body := newRig(t).get("/").Body.String()
 	require.Contains(t, body, "There are no proxies yet.")
 	require.Contains(t, body, "No run has finished yet.")
-	require.Contains(t, body, "<b>0</b> Ready")
+	require.Contains(t, body, `<b>0</b> <span class="dot good"></span>Ready`)
 }
 
 func TestWhatOthersWroteStaysText(t *testing.T) {

@@ -19,6 +19,7 @@ type Snapshot struct {
 	Run     store.Run
 	// Partial says that there were more slots than were read; counts of leases are lower bounds then.
 	Partial bool
+	Probes  history // of this instance, while somebody looks
 }
 
 // view is what the page shows.
@@ -55,6 +56,7 @@ type row struct {
 	Outcome  fleet.Outcome
 	Latency  int64
 	Probed   time.Time
+	Spark    *spark
 	Live     int
 	Capacity int32
 	Max      int32
@@ -111,6 +113,7 @@ func build(s Snapshot, refusals map[string]int, filter, name string, now time.Ti
 	counts := map[string]int{}
 	for _, p := range s.Proxies {
 		r := rowOf(p, entries[p.Name], live[p.Name], now)
+		r.Spark = sparkOf(s.Probes[p.Name])
 		counts[r.State]++
 		if r.State == "Ready" {
 			v.Capacity += int(r.Capacity)
