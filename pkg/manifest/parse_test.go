@@ -130,7 +130,7 @@ func TestManifestsThatExplodeAreRefusedQuickly(t *testing.T) {
 			items, err := Read("a.yaml", []byte(row.text))
 			require.ErrorContains(t, err, row.want)
 			assert.Empty(t, items)
-			assert.Less(t, time.Since(start), 20*time.Second, "even on a slow machine")
+			assert.Less(t, time.Since(start), time.Minute, "even on a busy machine")
 		})
 	}
 }
