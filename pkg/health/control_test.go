@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -142,6 +143,31 @@ func TestAMessageDeliveredMuchLaterGetsAnotherLook(t *testing.T) {
 	assert.True(t, down(), "within a tick one look is enough")
 	now = at(5)
 	assert.False(t, down())
+}
+
+func TestALookGoesOnWithoutTheCallerThatBeganIt(t *testing.T) {
+	leaveNothing(t)
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	url := servePlain(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-proceed
+		w.WriteHeader(http.StatusNoContent)
+	}).URL
+	c := newControl(&Prober{}, time.Now)
+	check := defaults(func(h *fleet.HealthCheck) { h.URL, h.ExpectedStatus = url, 204 })
+	ctx, leave := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _, err := c.down(ctx, start, check)
+		assert.ErrorIs(t, err, context.Canceled)
+	})
+	<-arrived
+	leave()
+	wg.Wait()
+	close(proceed)
+	down, _, err := c.down(t.Context(), start, check)
+	require.NoError(t, err)
+	assert.False(t, down)
 }
 
 func TestLooksAtTargetsAreForgottenInTime(t *testing.T) {

@@ -27,10 +27,5 @@ func Due(name string, interval time.Duration, tick time.Time) bool {
 func place(name string, seconds int64) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
-	// FNV alone leaves names that differ in the last letter side by side.
-	x := h.Sum64()
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	return int64(x % uint64(seconds)) //nolint:gosec // below seconds
+	return int64(h.Sum64() % uint64(seconds)) //nolint:gosec // below seconds
 }

@@ -505,3 +505,10 @@ func TestDetailsNeverRepeatWhatTheOtherSideSent(t *testing.T) {
 		})
 	}
 }
+
+func TestNoProbeOutlivesTheLongestTimeoutThatTheRulesAllow(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int32]time.Duration{1: time.Second, 60: time.Minute, 86400: time.Minute} {
+		assert.Equal(t, want, Request{Check: fleet.HealthCheck{TimeoutSeconds: seconds}}.timeout())
+	}
+}

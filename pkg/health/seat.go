@@ -2,7 +2,6 @@ package health
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ func find(p fleet.Proxy, incarnation int64) (s seat, ok bool) {
 	if n := p.Status.Next; n != nil && n.Incarnation == incarnation && n.Address != "" {
 		return seat{host: n.Address, port: p.EffectivePort(), next: true}, true
 	}
-	if p.Spec.Mode == fleet.External && p.Status.Endpoint == nil && incarnation == 0 {
+	if p.Status.Endpoint == nil && incarnation == 0 { // External, and no run has seen it yet
 		return seat{host: p.EffectiveHost(), port: p.EffectivePort()}, p.EffectiveHost() != ""
 	}
 	return seat{}, false
@@ -39,7 +38,7 @@ func (s seat) health(p *fleet.Proxy) *fleet.Health {
 	return &p.Status.Health
 }
 
-// apply judges o and returns p as it is to be written. It does no I/O and shares nothing with p.
+// apply judges o and returns p as it is to be written, leaving p itself as it is.
 func apply(p fleet.Proxy, s seat, o Observation, now time.Time) (fleet.Proxy, Judgement) {
 	check := p.Spec.HealthCheckOrDefault()
 	j := Judge(*s.health(&p), o, check, o.Incarnation, now)
@@ -48,7 +47,6 @@ func apply(p fleet.Proxy, s seat, o Observation, now time.Time) (fleet.Proxy, Ju
 	}
 	*s.health(&p) = j.Health
 	if !s.next {
-		p.Status.Conditions = slices.Clone(p.Status.Conditions)
 		p.Status.Conditions.Set(healthyCondition(j.Health, check), now)
 		p.Status.Conditions.Set(fleet.ReadyCondition(p), now)
 	}

@@ -100,6 +100,7 @@ func TestAMessageDeliveredTwiceCountsOnce(t *testing.T) {
 	assert.EqualValues(t, 1, w.get("a").Status.Health.ConsecutiveFailures)
 	assert.EqualValues(t, 2, b.asked.Load(), "what has been counted is not probed again")
 	assert.EqualValues(t, 4, w.count("dropped", "stale"))
+	assert.EqualValues(t, 1, w.store.verdicts.Load(), "where nothing flipped the catalog is left alone")
 
 	var wg sync.WaitGroup
 	for range 8 {
@@ -143,6 +144,23 @@ func TestACrashBetweenDocumentAndCatalogIsMendedByTheNextDelivery(t *testing.T) 
 	assert.True(t, w.entry("a").Verdict.Healthy)
 	assert.EqualValues(t, 1, b.asked.Load())
 	assert.EqualValues(t, 1, w.store.writes.Load())
+}
+
+func TestACrashOfAnotherDeliveryIsMendedByTheOneThatComesSecond(t *testing.T) {
+	leaveNothing(t)
+	w := newWorld(t)
+	w.add("a", w.proxy())
+	w.store.on(func(f *flaky) {
+		f.beforeWrite = func(p fleet.Proxy) error { // the other delivery gets as far as the document
+			p.Status.Health.LatencyMs += 7
+			_, err := w.store.Store.WriteStatus(t.Context(), p, store.HealthFields)
+			return err
+		}
+	})
+	require.NoError(t, w.sweep(0, "a"))
+	assert.True(t, w.entry("a").Verdict.Healthy)
+	assert.EqualValues(t, 1, w.get("a").Status.Health.ConsecutiveSuccesses)
+	assert.Zero(t, w.store.writes.Load())
 }
 
 func TestAMissingShardIsHarmless(t *testing.T) {
@@ -371,6 +389,43 @@ func TestBlackHolesDoNotHoldUpTheOthers(t *testing.T) {
 	assert.Less(t, time.Since(began), 15*time.Second, "one after the other they would take 40 s")
 	assert.EqualValues(t, 40, w.count("probes", "connect_timeout"))
 	assert.EqualValues(t, 60, w.count("probes", "ok"))
+}
+
+func TestProbesAtOnceAreBounded(t *testing.T) {
+	leaveNothing(t)
+	w := newWorld(t)
+	w.sweeper.places = make(chan struct{}, 2)
+	var mu sync.Mutex
+	now, most := 0, 0
+	var names []string
+	for i := range 12 {
+		b := w.proxy()
+		b.be(func(c net.Conn) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			forward(c)
+			mu.Lock()
+			now--
+			mu.Unlock()
+		})
+		name := fmt.Sprintf("p%d", i)
+		w.add(name, b)
+		names = append(names, name)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	m := Message{Tick: at(0)}
+	for _, n := range names {
+		m.Proxies = append(m.Proxies, Target{Name: n})
+	}
+	require.NoError(t, w.sweeper.Sweep(ctx, m), "places are given back")
+	assert.EqualValues(t, 12, w.count("probes", "ok"))
+	mu.Lock()
+	defer mu.Unlock()
+	// A proxy may see its connection close a moment after the next probe has begun.
+	assert.LessOrEqual(t, most, 4)
 }
 
 func TestASweepThatRunsOutOfTimeIsReportedAndBlamesNobody(t *testing.T) {
