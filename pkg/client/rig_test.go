@@ -194,6 +194,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[k] = v
 	}
 	w.WriteHeader(resp.StatusCode)
+	w.(http.Flusher).Flush()
 	_, _ = io.Copy(w, resp.Body)
 }
 
