@@ -7,8 +7,8 @@ dry() { if [ "$MODE" = apply ]; then echo off; else echo on; fi; }
 owner() {
   local name sum
   name=$(printf '%s--%s' "$PROJECT" "$(printf '%s' "$DATABASE" | sed -E 's/^[()]+//; s/[()]+$//')" | tr -c 'a-z0-9-' '-' | sed -E 's/^-+//; s/-+$//')
-  sum=$(printf '"%s""%s"' "$PROJECT" "$DATABASE" | openssl dgst -sha256 -binary | base32 | tr -d '\n' | tr '[:upper:]' '[:lower:]' | cut -c 1-12)
-  printf '%s-%s' "$(printf '%s' "$name" | cut -c 1-50)" "$sum"
+  sum=$(printf '%d:%s%d:%s' "${#PROJECT}" "$PROJECT" "${#DATABASE}" "$DATABASE" | openssl dgst -sha256 -binary | base32 | tr -d '\n' | tr '[:upper:]' '[:lower:]' | cut -c 1-12)
+  printf '%s-%s' "$(printf '%s' "$name" | cut -c 1-50 | sed -E 's/-+$//')" "$sum"
 }
 
 # remove ANSWER NAME COMMAND...: runs the command if the name is there.

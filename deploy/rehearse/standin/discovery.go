@@ -146,6 +146,9 @@ func (doc *description) checkCall(m *method, c *call) error {
 		if p == nil {
 			p = doc.Parameters[name]
 		}
+		if p == nil && name == "returnPartialSuccess" { // Compute dropped it lately, gcloud still sends it
+			continue
+		}
 		if p == nil {
 			return unknown(400, "Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
 		}

@@ -19,6 +19,13 @@ func storage() []route {
 			return Object{"kind": "storage#buckets", "items": s.children("storage", "", "b")}, nil
 		}},
 		{"GET|PUT", bucket + `/iam`, (*Server).bucketPolicy},
+		{"GET", bucket + `/storageLayout`, func(s *Server, c *call) (any, error) {
+			if _, err := s.get("storage", "b/"+c.args[1]); err != nil {
+				return nil, err
+			}
+			return Object{"kind": "storage#storageLayout", "bucket": c.args[1], "hierarchicalNamespace": Object{"enabled": false}}, nil
+		}},
+		{"GET", bucket + `/(managedFolders|folders)`, func(*Server, *call) (any, error) { return Object{"items": []any{}}, nil }},
 		{"GET", bucket + `/o`, func(s *Server, c *call) (any, error) {
 			return Object{"kind": "storage#objects", "items": s.children("storage", "b/"+c.args[1], "o")}, nil
 		}},
