@@ -203,18 +203,17 @@ func alerts(s Snapshot, now time.Time) []string {
 	case now.Sub(s.Run.EndTime) > runOverdue:
 		out = append(out, fmt.Sprintf("The last run finished %s ago. Does the scheduler call the reconcile function?", span(now.Sub(s.Run.EndTime))))
 	}
-	var summary struct {
-		OrphansFrozen int             `json:"orphansFrozen"`
-		Meltdown      map[string]bool `json:"meltdown"`
+	var summary struct { // what reconcile writes, as much of it as the page says
+		Orphans       int      `json:"orphans"`
+		OrphansFrozen bool     `json:"orphansFrozen"`
+		MeltDown      []string `json:"meltDown"`
 	}
 	if len(s.Run.Summary) > 0 && json.Unmarshal(s.Run.Summary, &summary) == nil {
-		if summary.OrphansFrozen > 0 {
-			out = append(out, fmt.Sprintf("%d VMs have no document, too many at once to be deleted unasked.", summary.OrphansFrozen))
+		if summary.OrphansFrozen {
+			out = append(out, fmt.Sprintf("%d VMs have no document, too many at once to be deleted unasked.", summary.Orphans))
 		}
-		for provider, on := range summary.Meltdown {
-			if on {
-				out = append(out, fmt.Sprintf("So many proxies of %s are unhealthy at once that none is replaced for it: look at the target or the network.", provider))
-			}
+		for _, provider := range summary.MeltDown {
+			out = append(out, fmt.Sprintf("So many proxies of %s are unhealthy at once that none is replaced for it: look at the target or the network.", provider))
 		}
 	}
 	return out

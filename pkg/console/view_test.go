@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
+	"crawl.example.com/proxyfleet/pkg/reconcile"
 	"crawl.example.com/proxyfleet/pkg/store"
 )
 
@@ -84,6 +86,14 @@ func TestLeasesAreCountedWhileTheyLive(t *testing.T) {
 	require.EqualValues(t, 3, v.Rows[1].Capacity)
 }
 
+// summary is what a run leaves behind.
+func summary(t *testing.T, s reconcile.Summary) []byte {
+	t.Helper()
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	return data
+}
+
 func TestAlertsConcernTheFleet(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -93,9 +103,10 @@ func TestAlertsConcernTheFleet(t *testing.T) {
 		"no run yet":        {store.Run{}, []string{"No run has finished yet. Does the scheduler call the reconcile function?"}},
 		"runs go on":        {store.Run{EndTime: now.Add(-runOverdue)}, nil},
 		"runs have stopped": {store.Run{EndTime: now.Add(-runOverdue - time.Second)}, []string{"The last run finished 5m ago. Does the scheduler call the reconcile function?"}},
-		"orphans":           {store.Run{EndTime: now, Summary: []byte(`{"orphansFrozen":4}`)}, []string{"4 VMs have no document, too many at once to be deleted unasked."}},
-		"a meltdown": {store.Run{EndTime: now, Summary: []byte(`{"meltdown":{"gce":true,"mock":false}}`)},
+		"orphans":           {store.Run{EndTime: now, Summary: summary(t, reconcile.Summary{Orphans: 4, OrphansFrozen: true})}, []string{"4 VMs have no document, too many at once to be deleted unasked."}},
+		"a meltdown": {store.Run{EndTime: now, Summary: summary(t, reconcile.Summary{MeltDown: []string{"gce"}})},
 			[]string{"So many proxies of gce are unhealthy at once that none is replaced for it: look at the target or the network."}},
+		"some orphans":                 {store.Run{EndTime: now, Summary: summary(t, reconcile.Summary{Orphans: 4})}, nil},
 		"a summary of another version": {store.Run{EndTime: now, Summary: []byte(`{"orphansFrozen":"many"}`)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
