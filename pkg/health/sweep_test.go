@@ -347,7 +347,7 @@ func TestARemovedProxyIsHarmless(t *testing.T) {
 	require.NoError(t, w.sweep(0, "gone", "a"))
 	assert.EqualValues(t, 1, w.count("dropped", "gone"))
 	w.store.on(func(f *flaky) {
-		f.beforeWrite = func(p fleet.Proxy) error { w.store.Remove(p.Name); return nil }
+		f.beforeWrite = func(p fleet.Proxy) error { w.memory.Remove(p.Name); return nil }
 	})
 	require.NoError(t, w.sweep(7, "a"), "not even while it is probed")
 	assert.EqualValues(t, 2, w.count("dropped", "gone"))
@@ -357,7 +357,7 @@ func TestAMalformedDocumentAmongGoodOnesStopsNone(t *testing.T) {
 	leaveNothing(t)
 	w := newWorld(t)
 	names := []string{"broken"}
-	w.store.PutRaw("broken", map[string]any{"spec": map[string]any{"mode": 7, "healthCheck": "daily", "endpoint": []any{}}})
+	w.memory.PutRaw("broken", map[string]any{"spec": map[string]any{"mode": 7, "healthCheck": "daily", "endpoint": []any{}}})
 	for i := range 30 {
 		name := fmt.Sprintf("p%d", i)
 		w.add(name, w.proxy())

@@ -29,6 +29,7 @@ import (
 type world struct {
 	t       *testing.T
 	store   *flaky
+	memory  *memory.Store // below store
 	sweeper *Sweeper
 	target  string
 	visits  atomic.Int32 // to the target
@@ -42,6 +43,15 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	w := newWorldOn(t, nil)
+	w.memory = memory.New(w.clock)
+	w.store.Store = w.memory
+	return w
+}
+
+// newWorldOn makes a world whose documents are kept in s.
+func newWorldOn(t *testing.T, s store.Store) *world {
+	t.Helper()
 	w := &world{t: t, log: &lines{}, secrets: map[string]string{}, now: start}
 	w.target = servePlain(t, func(rw http.ResponseWriter, r *http.Request) {
 		w.visits.Add(1)
@@ -52,7 +62,7 @@ func newWorld(t *testing.T) *world {
 		rw.Header().Set(fleet.DefaultExitAddressHeader, "192.0.2.7")
 		rw.WriteHeader(http.StatusNoContent)
 	}).URL
-	w.store = &flaky{Store: memory.New(w.clock)}
+	w.store = &flaky{Store: s}
 	w.restart()
 	return w
 }
@@ -198,7 +208,7 @@ func (w *world) count(name, label string) float64 {
 
 // flaky is a store that fails on request, and counts what health writes.
 type flaky struct {
-	*memory.Store
+	store.Store
 	writes, verdicts atomic.Int32
 
 	mu          sync.Mutex
