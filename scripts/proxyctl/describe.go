@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -61,16 +60,15 @@ func (c *cli) describe(p fleet.Proxy, slots []store.Slot) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	c.section("Conditions", len(p.Status.Conditions), func(w io.Writer) {
-		for _, cond := range p.Status.Conditions {
-			fmt.Fprintf(w, "  %s\t%v\t%s\t%s\t%s\n", cond.Type, cond.Status, c.ago(cond.LastTransitionTime), printable(cond.Reason), printable(cond.Message))
-		}
-	})
-	c.section("History", len(p.Status.Events), func(w io.Writer) {
-		for _, e := range slices.Backward(p.Status.Events) {
-			fmt.Fprintf(w, "  %s ago\t%s\t%s\n", c.ago(e.Time), printable(e.Reason), printable(e.Message))
-		}
-	})
+	var conditions, history [][]string
+	for _, cond := range p.Status.Conditions {
+		conditions = append(conditions, []string{"  " + string(cond.Type), fmt.Sprint(cond.Status), c.ago(cond.LastTransitionTime), printable(cond.Reason), printable(cond.Message)})
+	}
+	for _, e := range slices.Backward(p.Status.Events) {
+		history = append(history, []string{"  " + c.ago(e.Time) + " ago", printable(e.Reason), printable(e.Message)})
+	}
+	c.section("Conditions", conditions)
+	c.section("History", history)
 	return nil
 }
 
@@ -95,13 +93,11 @@ func leases(p fleet.Proxy, slots []store.Slot, now time.Time) string {
 	return fmt.Sprintf("%d live of %d", live, p.Spec.MaxLeasesOrDefault())
 }
 
-func (c *cli) section(title string, n int, write func(io.Writer)) {
+func (c *cli) section(title string, rows [][]string) {
 	fmt.Fprintf(c.out, "\n%s\n", title)
-	if n == 0 {
+	if len(rows) == 0 {
 		fmt.Fprintln(c.out, "  none yet")
 		return
 	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	write(w)
-	_ = w.Flush()
+	(&table{}).print(c.out, rows, func(_, text string) string { return text })
 }

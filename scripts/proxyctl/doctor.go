@@ -34,7 +34,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 					mark, finding = "FAIL", err.Error()
 					sick++
 				}
-				fmt.Fprintf(c.out, "%s  %-13s  %s\n", c.paint(c.out, strings.TrimSpace(mark), mark), check.name, printable(finding))
+				fmt.Fprintf(c.out, "%s  %-14s  %s\n", c.paint(c.out, strings.TrimSpace(mark), mark), check.name, printable(finding))
 			}
 			if sick > 0 {
 				return exitError(exitFailed)
