@@ -53,9 +53,26 @@ func (p *planner) room(n int) bool {
 	return p.Cloud.Max == 0 || p.Cloud.Others+p.holds()+n <= p.Cloud.Max
 }
 
-// crowded reports whether as many instances exist as a Proxy may ever have: the current one and its
-// successor.
-func (p *planner) crowded() bool { return len(p.owned) >= 2 }
+// crowded reports whether beside the named instance as many may exist as a Proxy may ever have: the
+// current one and its successor.
+func (p *planner) crowded(beside string) bool {
+	exist := map[string]bool{}
+	for name := range p.owned {
+		exist[name] = name != beside
+	}
+	for _, i := range []*fleet.Instance{p.s.Instance, p.s.Next} {
+		if i != nil && !p.Facts[i.Name].Absent {
+			exist[i.Name] = i.Name != beside
+		}
+	}
+	n := 0
+	for _, counts := range exist {
+		if counts {
+			n++
+		}
+	}
+	return n >= 2
+}
 
 // identify gives the Proxy its uid. A Proxy that the catalog knows and that has no uid has lost its
 // status: what instances it has is asked for by name, since a listing may lag behind. It returns
@@ -65,7 +82,9 @@ func (p *planner) identify() bool {
 		if p.Entry != nil && p.Cloud.Partial {
 			return false
 		}
-		p.ask.Get = append(p.ask.Get, p.suspects()...)
+		for _, ref := range p.suspects() {
+			p.want(ref)
+		}
 		for _, f := range p.Facts {
 			if f.GetErr != nil {
 				return false
@@ -93,7 +112,7 @@ func (p *planner) suspects() []provider.Ref {
 	for n := max(1, known-1); n <= known+2; n++ {
 		name := p.nameOf(n)
 		f := p.Facts[name]
-		if _, seen := p.owned[name]; !seen && !f.Absent && f.GetErr == nil {
+		if _, seen := p.owned[name]; !seen && f.Seen == nil && !f.Absent && f.GetErr == nil {
 			refs = append(refs, provider.Ref{Name: name})
 		}
 	}
@@ -128,7 +147,7 @@ func (p *planner) adopt() {
 func (p *planner) confirmed(i provider.Instance) bool {
 	f := p.Facts[i.Name]
 	if f.Seen == nil && f.GetErr == nil {
-		p.ask.Get = append(p.ask.Get, i.Ref())
+		p.want(i.Ref())
 	}
 	return f.Seen != nil
 }
@@ -192,7 +211,7 @@ func (p *planner) recallExtra() {
 	case f.GetErr != nil: // who knows; so it counts
 		p.owned[name] = provider.Instance{Name: name, Incarnation: d.Incarnation, State: provider.StateUnknown, Owner: p.Owner, UID: p.UID}
 	default:
-		p.ask.Get = append(p.ask.Get, provider.Ref{Name: name})
+		p.want(provider.Ref{Name: name})
 	}
 }
 

@@ -27,6 +27,21 @@ func (p *planner) drain(reason string, incarnation int64) {
 	p.event(EventDraining, fmt.Sprintf("%s: no new leases; live ones may last for %s", reason, p.life.drain))
 }
 
+// endStaleDrain ends a drain that nothing waits for any more: of an instance that is no more, or has
+// never been up, or of a duplicate that has become the current instance.
+func (p *planner) endStaleDrain() {
+	d, i := p.s.Drain, p.s.Instance
+	switch {
+	case d == nil:
+	case d.Reason == drainDuplicate:
+		if p.isNamed(p.nameOf(d.Incarnation)) {
+			p.s.Drain = nil
+		}
+	case i == nil || i.Incarnation != d.Incarnation || i.Address == "":
+		p.s.Drain = nil
+	}
+}
+
 // drained reports whether the leases that the drain waits for have ended, or have had their time. It
 // is not so before the catalog says that there are no new ones; and then it asks for the slots.
 func (p *planner) drained() bool {

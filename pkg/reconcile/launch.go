@@ -30,7 +30,7 @@ func (p *planner) mayCreate() (zone string, row Row) {
 		p.waiting()
 		return "", row
 	}
-	if p.crowded() {
+	if p.crowded("") {
 		p.provisioned(false, "Crowded", "two instances exist already; one of them is going")
 		return "", RowCrowded
 	}
@@ -81,16 +81,22 @@ func (p *planner) createAgain(i *fleet.Instance) Row {
 		return p.create()
 	}
 	row, ok := p.mayAskAgain(i)
-	if ok {
+	switch {
+	case ok:
 		p.order(i)
 		p.provisioned(false, "Creating", "")
+	case row == RowFull:
+		p.s.Instance = nil // its place is somebody else's: intents beyond a lowered cap would block each other
 	}
 	return row
 }
 
-// mayAskAgain checks cap and stock for an intent that is recorded already, and moves it to another
+// mayAskAgain checks caps and stock for an intent that is recorded already, and moves it to another
 // zone when its own has no machines: nothing exists under its name.
 func (p *planner) mayAskAgain(i *fleet.Instance) (Row, bool) {
+	if p.crowded(i.Name) {
+		return RowCrowded, false
+	}
 	if !p.room(0) {
 		p.full()
 		return RowFull, false

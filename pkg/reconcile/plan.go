@@ -129,6 +129,7 @@ func (p *planner) managed() Row {
 	}
 	p.recallExtra()
 	p.adopt()
+	p.endStaleDrain()
 	row := p.instanceRow()
 	p.extras()
 	return row

@@ -11,6 +11,9 @@ import (
 
 // nextRow sees to the successor until it takes over.
 func (p *planner) nextRow(n *fleet.Instance) Row {
+	if n.Incarnation <= p.s.Instance.Incarnation {
+		return p.dropNext(n, RowNextDropped) // no successor: it may have leases
+	}
 	if err := p.refusal(n); err != nil {
 		return p.nextFailed(n, err)
 	}
@@ -92,7 +95,10 @@ func (p *planner) nextAbsent(n *fleet.Instance) Row {
 		return RowReplaceBackOff
 	}
 	row, ok := p.mayAskAgain(n)
-	if !ok {
+	switch {
+	case row == RowFull:
+		return p.dropNext(n, RowFull)
+	case !ok:
 		return row
 	}
 	p.order(n)

@@ -28,12 +28,14 @@ func (p *planner) running(i *fleet.Instance, before string) Row {
 	}
 	switch {
 	case p.s.Next != nil:
+		p.endDrainOf(i)
 		return p.nextRow(p.s.Next)
 	case i.Address == "":
 		return RowNoAddress
 	case p.drainingFirst(i):
 		return p.drainFirst(i)
 	}
+	p.endDrainOf(i)
 	return p.replace(i)
 }
 
@@ -97,7 +99,7 @@ func (p *planner) replace(i *fleet.Instance) Row {
 	case why == ReasonUnhealthy && p.Cloud.MeltDown:
 		p.s.Replacing = ""
 		return RowMeltDown
-	case !p.Cloud.MayReplace, p.crowded():
+	case !p.Cloud.MayReplace, p.crowded(""):
 		return RowQueued
 	case !stocked:
 		p.s.Replacing = ""
@@ -129,6 +131,13 @@ func (p *planner) deleteRetry() *fleet.Retry {
 func (p *planner) drainingFirst(i *fleet.Instance) bool {
 	d := p.s.Drain
 	return p.s.Replacing != "" && d != nil && d.Incarnation == i.Incarnation
+}
+
+// endDrainOf: i is not to go, so nothing is to wait for.
+func (p *planner) endDrainOf(i *fleet.Instance) {
+	if d := p.s.Drain; d != nil && d.Incarnation == i.Incarnation {
+		p.s.Drain = nil
+	}
 }
 
 // drainFirst deletes i when its leases have ended. The successor is asked for when i is gone.

@@ -34,7 +34,7 @@ func (p *planner) look(i *fleet.Instance) sight {
 		return unsure // the cloud has trouble enough, and nothing waits for this answer
 	}
 	if !ok {
-		p.ask.Get = append(p.ask.Get, provider.Ref{Name: i.Name, Zone: i.Zone, Operation: i.Operation})
+		p.want(provider.Ref{Name: i.Name, Zone: i.Zone, Operation: i.Operation})
 		return unasked
 	}
 	if isBehind(found.State, provider.State(i.State)) && !p.confirmed(found) {
@@ -54,6 +54,14 @@ func (p *planner) look(i *fleet.Instance) sight {
 		i.CreateTime = canonical(found.CreateTime)
 	}
 	return seen
+}
+
+// want asks for a direct look at an instance, once.
+func (p *planner) want(ref provider.Ref) {
+	same := func(r provider.Ref) bool { return r.Name == ref.Name }
+	if !slices.ContainsFunc(p.ask.Get, same) {
+		p.ask.Get = append(p.ask.Get, ref)
+	}
 }
 
 // isBehind reports whether an instance that was in state known cannot be in state shown any more, unless
@@ -78,7 +86,7 @@ func (p *planner) refusal(i *fleet.Instance) error {
 			return f.GetErr
 		}
 		// It may be ours, with another spec: look whose it is.
-		p.ask.Get = append(p.ask.Get, provider.Ref{Name: i.Name, Zone: i.Zone})
+		p.want(provider.Ref{Name: i.Name, Zone: i.Zone})
 	}
 	return f.CreateErr
 }

@@ -140,7 +140,7 @@ func (v *visit) record(ctx context.Context, view View, d Decision) (gone, again 
 		v.keep(written)
 	}
 	for name, f := range v.facts { // what went wrong is in the status now
-		f.CreateErr, f.DeleteErr = nil, nil
+		f.CreateErr, f.DeleteErr, f.Failure = nil, nil, nil
 		v.facts[name] = f
 	}
 	return false, false, nil
