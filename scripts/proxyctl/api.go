@@ -2,13 +2,14 @@ package main
 
 import (
 	"errors"
-	"os"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"crawl.example.com/proxyfleet/scripts/proxyctl/leaseclient"
+	"crawl.example.com/proxyfleet/pkg/client"
 )
 
 // leaseFlags say which lease function, and which leases.
@@ -22,11 +23,8 @@ type leaseFlags struct {
 	wait     time.Duration
 }
 
-// The environment of commands that lease.
-const (
-	envLeaseURL = "LEASE_URL"
-	envAPIKey   = "PROXYFLEET_API_KEY" //nolint:gosec // the name of a variable
-)
+// envLeaseURL says where the lease function is.
+const envLeaseURL = "LEASE_URL"
 
 const authHelp = `
 The lease function is at --url (LEASE_URL). PROXYFLEET_API_KEY holds an API key, or an ID token that you fetched:
@@ -44,36 +42,51 @@ func (f *leaseFlags) add(cmd *cobra.Command) {
 }
 
 // request returns what every lease is asked with.
-func (f *leaseFlags) request() (leaseclient.Request, error) {
+func (f *leaseFlags) request() (client.Request, error) {
 	labels, err := parseLabels(f.labels)
 	switch {
 	case err != nil:
-		return leaseclient.Request{}, usageError{err}
+		return client.Request{}, usageError{err}
 	case f.ttl < 10*time.Second || f.ttl > time.Hour:
-		return leaseclient.Request{}, usageError{errors.New("--ttl must be between 10s and 1h")}
+		return client.Request{}, usageError{errors.New("--ttl must be between 10s and 1h")}
 	case f.wait < 0 || f.wait > 30*time.Second:
-		return leaseclient.Request{}, usageError{errors.New("--wait must be between 0s and 30s")}
+		return client.Request{}, usageError{errors.New("--wait must be between 0s and 30s")}
 	}
-	return leaseclient.Request{
+	return client.Request{
 		Holder: f.holder, TTLSeconds: int(f.ttl / time.Second), Labels: labels, Provider: f.provider, Region: f.region, WaitSeconds: int(f.wait / time.Second),
 	}, nil
 }
 
-func (f *leaseFlags) client() (*leaseclient.Client, error) {
-	client, err := leaseclient.New(f.url, authorize(f.url))
+func (f *leaseFlags) client() (*client.Client, error) {
+	leases, err := client.New(client.Config{URL: f.url, Token: tokenFor(f.url)})
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return client, nil
+	return leases, nil
 }
 
-// authorize chooses how to say who calls.
-func authorize(base string) leaseclient.Authorize {
-	if key := os.Getenv(envAPIKey); key != "" {
-		return leaseclient.APIKey(key)
+// why writes a refusal with its counts, or another error, for one line.
+func why(err error) string {
+	var r *client.Refusal
+	if !errors.As(err, &r) {
+		return printable(err.Error())
 	}
-	if strings.HasPrefix(base, "https://") {
-		return leaseclient.IDToken(base)
+	parts := []string{}
+	if r.Reason != "" {
+		parts = append(parts, r.Reason)
 	}
-	return nil
+	parts = append(parts, r.Message)
+	if r.Reason == "" && (r.Code == http.StatusUnauthorized || r.Code == http.StatusForbidden) {
+		parts = append(parts, "you may not call it; see proxyctl lease --help")
+	}
+	var counts []string
+	for k, v := range r.Metadata {
+		if k != "field" {
+			counts = append(counts, v+" "+k)
+		}
+	}
+	if slices.Sort(counts); len(counts) > 0 {
+		parts = append(parts, strings.Join(counts, ", "))
+	}
+	return printable(strings.Join(parts, ": "))
 }

@@ -134,9 +134,9 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 			"0 proxies without an entry, 1 entries without a proxy"},
 		"no index":              {nil, func(s store.Store) store.Store { return unindexed{s} }, nil, "slots cannot be counted: the query requires an index; deploy makes the index"},
 		"no right to read":      {nil, func(s store.Store) store.Store { return gone{s} }, nil, "you need roles/datastore.user"},
-		"no lease function":     {nil, nil, []string{"--url", "http://127.0.0.1:1"}, "the lease function does not answer"},
-		"a URL that is none":    {nil, nil, []string{"--url", "nowhere"}, "must be http://host:port"},
-		"a URL with a password": {nil, nil, []string{"--url", "http://u:planted@127.0.0.1:1"}, "must not hold credentials"},
+		"no lease function":     {nil, nil, []string{"--url", "http://127.0.0.1:1"}, "does not answer"},
+		"a URL that is none":    {nil, nil, []string{"--url", "nowhere"}, "must be http://HOST"},
+		"a URL with a password": {nil, nil, []string{"--url", "http://u:planted@127.0.0.1:1"}, "must have no credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -12,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawl.example.com/proxyfleet/pkg/client"
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
-	"crawl.example.com/proxyfleet/scripts/proxyctl/leaseclient"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -70,15 +73,40 @@ func (c *cli) checkConfiguration(context.Context, store.Store, time.Time) (strin
 	return finding, nil
 }
 
+// checkLease asks the lease function how the fleet is.
 func checkLease(ctx context.Context, url string) (string, error) {
-	client, err := leaseclient.New(url, authorize(url))
+	if _, err := client.New(client.Config{URL: url}); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/v1/status", nil)
 	if err != nil {
 		return "", err
 	}
-	defer client.Close()
-	s, err := client.Status(ctx)
+	if token := tokenFor(url); token != nil {
+		bearer, err := token(ctx)
+		if err != nil {
+			return "", err
+		}
+		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	straight := &http.Transport{DisableKeepAlives: true} // through no proxy
+	resp, err := straight.RoundTrip(req)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("does not answer: %w", err)
+	}
+	defer resp.Body.Close()
+	var s struct {
+		Version    string `json:"version"`
+		LiveLeases int    `json:"liveLeases"`
+		FreeSlots  int    `json:"freeSlots"`
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("answers %s", resp.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&s); err != nil {
+		return "", errors.New("its answer cannot be read; is the URL the lease function's?")
 	}
 	return fmt.Sprintf("version %s answers: %d leases live, %d slots free", s.Version, s.LiveLeases, s.FreeSlots), nil
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawl.example.com/proxyfleet/pkg/client"
 	"crawl.example.com/proxyfleet/scripts/proxyctl/gateway"
-	"crawl.example.com/proxyfleet/scripts/proxyctl/leaseclient"
 )
 
 func (c *cli) gatewayCommand() *cobra.Command {
@@ -46,12 +46,11 @@ https nobody but the crawler sees the status. Crawlers that share a gateway are 
 			if err != nil {
 				return err
 			}
-			client, err := f.client()
+			leases, err := f.client()
 			if err != nil {
 				return err
 			}
-			defer client.Close()
-			return c.gateway(cmd.Context(), listen, gateway.New(leaser{client: client, like: req}, config))
+			return c.gateway(cmd.Context(), listen, gateway.New(leaser{client: leases, like: req, now: c.now}, config))
 		},
 	}
 	f.add(cmd)
@@ -98,33 +97,37 @@ func (c *cli) gateway(ctx context.Context, listen string, g *gateway.Gateway) er
 
 // leaser leases for a gateway, always with the same filter.
 type leaser struct {
-	client *leaseclient.Client
-	like   leaseclient.Request
+	client *client.Client
+	like   client.Request
+	now    func() time.Time
 }
 
 // Acquire takes a lease.
 func (l leaser) Acquire(ctx context.Context, r gateway.Request) (gateway.Lease, error) {
 	req := l.like
 	req.Target, req.StickyKey, req.Exclude = r.Target, r.StickyKey, r.Exclude
+	asked := l.now()
 	lease, err := l.client.Acquire(ctx, req)
-	var refusal *leaseclient.Refusal
-	if errors.As(err, &refusal) && refusal.Unavailable() {
-		return gateway.Lease{}, &gateway.Unavailable{Reason: refusal.Error(), RetryAfter: refusal.RetryAfter}
+	var refusal *client.Refusal
+	if errors.As(err, &refusal) && refusal.Code == http.StatusServiceUnavailable {
+		return gateway.Lease{}, &gateway.Unavailable{Reason: why(err), RetryAfter: refusal.RetryAfter}
 	}
-	return gatewayLease(lease), err
+	return gatewayLease(lease, asked), err
 }
 
 // Renew keeps a lease.
 func (l leaser) Renew(ctx context.Context, id string) (gateway.Lease, error) {
+	asked := l.now()
 	lease, err := l.client.Renew(ctx, id, time.Duration(l.like.TTLSeconds)*time.Second)
-	return gatewayLease(lease), err
+	return gatewayLease(lease, asked), err
 }
 
 // Release gives a lease back.
 func (l leaser) Release(ctx context.Context, id string, outcome gateway.Outcome, target string) error {
-	return l.client.Release(ctx, id, string(outcome), target)
+	return l.client.Release(ctx, id, client.Outcome(outcome), target)
 }
 
-func gatewayLease(l leaseclient.Lease) gateway.Lease {
-	return gateway.Lease{ID: l.ID, Proxy: l.Proxy.Name, URL: l.Endpoint.URL, ExpireTime: l.ExpireTime}
+// gatewayLease counts the end from when the lease was asked for, as this machine's clock may be wrong.
+func gatewayLease(l client.Lease, asked time.Time) gateway.Lease {
+	return gateway.Lease{ID: l.ID, Proxy: l.Proxy.Name, URL: l.Endpoint.URL, ExpireTime: asked.Add(l.Left), Draining: l.Draining}
 }

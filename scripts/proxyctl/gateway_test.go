@@ -122,7 +122,7 @@ func TestGatewaySaysWhatItsFlagsMustBe(t *testing.T) {
 		{[]string{"--ban", "many"}, exitUsage, `--ban "many": must be status codes`},
 		{[]string{"--attempts", "0"}, exitUsage, "--attempts must be between 1 and 10"},
 		{[]string{"--ttl", "2h"}, exitUsage, "--ttl must be"},
-		{[]string{"--url", "nowhere"}, exitUsage, "must be http://host:port"},
+		{[]string{"--url", "nowhere"}, exitUsage, "must be http://HOST"},
 		{[]string{"extra"}, exitUsage, "unknown command"},
 		{[]string{"--listen", taken.Addr().String()}, exitFailed, "address already in use"},
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"crawl.example.com/proxyfleet/scripts/proxyctl/leaseclient"
+	"crawl.example.com/proxyfleet/pkg/client"
 )
 
 // The exit codes of lease that are not the command's, as env and timeout have them.
@@ -48,13 +47,12 @@ and 127 when CMD cannot be run.
 			if err != nil {
 				return err
 			}
-			client, err := f.client()
+			leases, err := f.client()
 			if err != nil {
 				return err
 			}
-			defer client.Close()
 			req.Target, req.StickyKey = target, sticky
-			return c.lease(cmd.Context(), client, req, command)
+			return c.lease(cmd.Context(), leases, req, command)
 		},
 	}
 	f.add(cmd)
@@ -64,50 +62,43 @@ and 127 when CMD cannot be run.
 	return cmd
 }
 
-func (c *cli) lease(ctx context.Context, client *leaseclient.Client, req leaseclient.Request, command []string) error {
+func (c *cli) lease(ctx context.Context, leases *client.Client, req client.Request, command []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		fmt.Fprintf(c.errs, "proxyctl: %s cannot be run: %v\n", printable(command[0]), cause(err))
 		return exitError(notRun(err))
 	}
-	l, err := client.Acquire(ctx, req)
+	// A signal is for the command; the lease is kept until that has ended.
+	keeping := context.WithoutCancel(ctx)
+	held, err := leases.Hold(keeping, req)
 	if err != nil {
-		fmt.Fprintln(c.errs, "proxyctl: no lease:", printable(err.Error()))
+		fmt.Fprintln(c.errs, "proxyctl: no lease:", why(err))
 		return exitError(exitNoLease)
 	}
-	fmt.Fprintf(c.errs, "leased %s\n", printable(l.Proxy.Name))
+	l := held.Lease()
+	fmt.Fprintln(c.errs, "leased", printable(l.Proxy.Name))
 	run := exec.Command(path, command[1:]...) //nolint:gosec // running it is what was asked for
 	run.Args[0] = command[0]
 	run.Stdin, run.Stdout, run.Stderr = c.in, c.out, c.errs
 	run.Env = proxyEnv(os.Environ(), l.Endpoint.URL)
-	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	renewed := make(chan struct{})
-	go func() {
-		defer close(renewed)
-		keeper{client: client, ttl: time.Duration(req.TTLSeconds) * time.Second, now: c.now, say: c.errs}.keep(renewing, l)
-	}()
-	err = c.runCommand(run)
-	stop()
-	<-renewed
+	err = c.runCommand(run, held)
 	code, outcome := ended(err)
-	if err != nil && code == exitNotExecutable {
+	if code == exitNotExecutable {
 		fmt.Fprintf(c.errs, "proxyctl: %s cannot be run: %v\n", printable(command[0]), cause(err))
 	}
-	c.giveBack(ctx, client, l, outcome, req.Target)
+	c.giveBack(keeping, held, outcome, req.Target)
 	if code == exitOK {
 		return nil
 	}
 	return exitError(code)
 }
 
-// giveBack releases also after a signal; when it fails the lease ends by itself.
-func (c *cli) giveBack(ctx context.Context, client *leaseclient.Client, l leaseclient.Lease, outcome, target string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+// giveBack releases; when it fails the lease ends by itself.
+func (c *cli) giveBack(ctx context.Context, held *client.Held, outcome client.Outcome, target string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	err := client.Release(ctx, l.ID, outcome, target)
-	var refusal *leaseclient.Refusal
-	if err != nil && !(errors.As(err, &refusal) && refusal.Ended()) {
-		fmt.Fprintln(c.errs, "proxyctl: the lease was not given back, it ends by itself:", printable(err.Error()))
+	if err := held.Release(ctx, outcome, target); err != nil && !client.Ended(err) {
+		fmt.Fprintln(c.errs, "proxyctl: the lease was not given back, it ends by itself:", why(err))
 	}
 }
 
@@ -116,8 +107,9 @@ func passed() []os.Signal {
 	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// runCommand runs it and passes signals on. What a terminal's keys send reaches the command without us.
-func (c *cli) runCommand(run *exec.Cmd) error {
+// runCommand runs it, passes signals on, and says when the lease is lost meanwhile. What a terminal's keys
+// send reaches the command without us.
+func (c *cli) runCommand(run *exec.Cmd, held *client.Held) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passed()...)
 	defer signal.Stop(signals)
@@ -128,8 +120,12 @@ func (c *cli) runCommand(run *exec.Cmd) error {
 	passing := make(chan struct{})
 	go func() {
 		defer close(passing)
+		lost := held.Lost()
 		for {
 			select {
+			case <-lost:
+				lost = nil
+				fmt.Fprintln(c.errs, "proxyctl: the lease has ended while the command runs:", why(held.Err()))
 			case s := <-signals:
 				if fromKeys(s) && isTerminal(c.in) {
 					continue
@@ -150,18 +146,18 @@ func fromKeys(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIG
 
 // ended returns the exit code, and the outcome that is reported for it: none when a signal ended the
 // command, which says nothing about the proxy.
-func ended(err error) (code int, outcome string) {
+func ended(err error) (code int, outcome client.Outcome) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return exitOK, "ok"
+		return exitOK, client.OK
 	case !errors.As(err, &exit):
 		return exitNotExecutable, ""
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal()), ""
 	}
-	return exit.ExitCode(), "error"
+	return exit.ExitCode(), client.Failed
 }
 
 // notRun tells a command that is not there from one that may not be run.
@@ -197,47 +193,4 @@ func proxyEnv(env []string, proxy string) []string {
 		out = append(out, name+"="+proxy)
 	}
 	return out
-}
-
-// keeper renews a lease while it is used.
-type keeper struct {
-	client *leaseclient.Client
-	ttl    time.Duration
-	now    func() time.Time
-	say    io.Writer
-}
-
-// retryRenewal is how soon a renewal that failed is tried again.
-const retryRenewal = 2 * time.Second
-
-// keep renews at half of the remaining time until ctx ends or the lease has.
-func (k keeper) keep(ctx context.Context, l leaseclient.Lease) {
-	next := l.ExpireTime.Sub(k.now()) / 2
-	leaving := false
-	for {
-		timer := time.NewTimer(max(next, time.Second))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		renewed, err := k.client.Renew(ctx, l.ID, k.ttl)
-		var refusal *leaseclient.Refusal
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.As(err, &refusal) && refusal.Ended():
-			fmt.Fprintln(k.say, "proxyctl: the lease has ended while the command runs:", printable(err.Error()))
-			return
-		case err != nil:
-			next = retryRenewal
-			continue
-		}
-		next = renewed.ExpireTime.Sub(k.now()) / 2
-		if renewed.Draining && !leaving {
-			leaving = true
-			fmt.Fprintf(k.say, "proxyctl: %s is on its way out, the lease ends at %s\n", printable(l.Proxy.Name), renewed.ExpireTime.UTC().Format(time.RFC3339))
-		}
-	}
 }

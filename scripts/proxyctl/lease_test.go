@@ -80,14 +80,14 @@ func TestWithoutALeaseTheCommandDoesNotRun(t *testing.T) {
 		errs string
 	}{
 		"none matches":         {nil, []string{"--label", "pool=nowhere"}, exitNoLease, "no lease: FILTER_EMPTY: "},
-		"no function there":    {nil, []string{"--url", "http://127.0.0.1:1"}, exitNoLease, "no lease: the lease function does not answer"},
+		"no function there":    {nil, []string{"--url", "http://127.0.0.1:1"}, exitNoLease, "no lease: call the lease function"},
 		"not allowed":          {lease.IAM{}, nil, exitNoLease, "no lease: UNAUTHENTICATED: "},
 		"half a label":         {nil, []string{"--label", "pool"}, exitUsage, "must be k=v"},
 		"too short a time":     {nil, []string{"--ttl", "1s"}, exitUsage, "--ttl must be between 10s and 1h"},
 		"too long a wait":      {nil, []string{"--wait", "31s"}, exitUsage, "--wait must be between 0s and 30s"},
-		"a URL that is none":   {nil, []string{"--url", "localhost:8080"}, exitUsage, "must be http://host:port"},
-		"a password in a URL":  {nil, []string{"--url", "http://me:planted@localhost"}, exitUsage, "must not hold credentials"},
-		"a URL that is broken": {nil, []string{"--url", "http://me:planted@local host"}, exitUsage, "must be http://host:port"},
+		"a URL that is none":   {nil, []string{"--url", "localhost:8080"}, exitUsage, "must be http://HOST"},
+		"a password in a URL":  {nil, []string{"--url", "http://me:planted@localhost"}, exitUsage, "must have no credentials"},
+		"a URL that is broken": {nil, []string{"--url", "http://me:planted@local host"}, exitUsage, "must be http://HOST"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -159,3 +159,19 @@ func TestCredentialsNeverReachTheCrawlerNorTheLog(t *testing.T) {
 		require.Contains(t, r.logged.String(), "proxy failed, trying another")
 	}
 }
+
+func TestADrainingProxyGetsNoNewRequests(t *testing.T) {
+	r := newRig(t, Sticky(), goodProxy(t))
+	h, err := r.gateway.pool.take(t.Context(), "anna", "example.com", nil)
+	require.NoError(t, err)
+	r.draining = true
+	r.clock.advance(4*time.Minute + time.Second)
+	r.gateway.pool.sweep(t.Context())
+	next, err := r.gateway.pool.take(t.Context(), "anna", "example.com", nil)
+	require.NoError(t, err)
+	require.NotEqual(t, h.lease.ID, next.lease.ID)
+	require.Empty(t, r.outcomes(), "whoever uses it may go on")
+	r.gateway.pool.give(h, OK, "example.com")
+	require.Equal(t, map[string]Outcome{h.lease.ID: OK}, r.settled(t, 1))
+	r.gateway.pool.give(next, OK, "example.com")
+}

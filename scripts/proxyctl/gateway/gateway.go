@@ -19,6 +19,7 @@ type Lease struct {
 	Proxy      string // name of the proxy
 	URL        string // http://user:password@host:port of the proxy
 	ExpireTime time.Time
+	Draining   bool // the proxy is on its way out: requests under way may end, new ones go elsewhere
 }
 
 // Outcome is what a crawl through a lease came to; see the lease protocol.

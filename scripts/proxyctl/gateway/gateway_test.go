@@ -36,6 +36,7 @@ type leases struct {
 	refusal  error
 
 	refuseAfter int // leases; 0: never
+	draining    bool
 }
 
 func (l *leases) Acquire(_ context.Context, r Request) (Lease, error) {
@@ -57,7 +58,7 @@ func (l *leases) Renew(context.Context, string) (Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewed++
-	return Lease{ExpireTime: l.now().Add(l.ttl)}, nil
+	return Lease{ExpireTime: l.now().Add(l.ttl), Draining: l.draining}, nil
 }
 
 func (l *leases) Release(_ context.Context, id string, o Outcome, target string) error {

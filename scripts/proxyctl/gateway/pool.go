@@ -185,6 +185,9 @@ func (p *pool) sweep(ctx context.Context) {
 			p.retire(h)
 		} else {
 			h.lease.ExpireTime = lease.ExpireTime
+			if lease.Draining {
+				p.retire(h)
+			}
 		}
 		p.mu.Unlock()
 	}
