@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"crawl.example.com/proxyfleet/functions/reconcile"
 	"crawl.example.com/proxyfleet/pkg/app"
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/provider"
@@ -153,12 +154,16 @@ func constant(t *testing.T, dir, name string) time.Duration {
 
 func TestTheProvidersFileIsOne(t *testing.T) {
 	t.Parallel()
-	out := shell(t, nil, renderVars+`render providers.yaml`)
+	out := shell(t, nil, `. steps/06-services.sh; `+renderVars+`render providers.yaml`)
 	configs, err := provider.ReadConfigs([]byte(out))
 	require.NoError(t, err)
 	require.Len(t, configs, 1)
 	assert.Equal(t, "gce-main", configs[0].Name)
 	assert.Contains(t, out, "networkTags: [proxyfleet-proxy]", "the firewall rule is for this tag")
+	file := filepath.Join(t.TempDir(), "providers.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
+	require.NoError(t, reconcile.CheckProviders(t.Context(), file), "the function starts with it")
+	require.NoError(t, reconcile.CheckProviders(t.Context(), "providers.example.yaml"))
 }
 
 func TestWhatHasNoValueIsNotRendered(t *testing.T) {

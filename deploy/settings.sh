@@ -29,6 +29,7 @@
 : "${SOURCE_RANGES:=0.0.0.0/0}"      # who may reach the proxies, comma-separated. The probes come from Cloud Run,
                                      # whose addresses change, unless it is given egress of its own: see README
 : "${MONITORING:=on}"                # on: side-car, dashboard and alert policies; off: none of them
+: "${ALERTS:=all}"                   # or names of alerts, space-separated: each policy has its price
 : "${ALERT_CHANNEL:=}"               # notification channel, projects/P/notificationChannels/N; empty: alerts are only listed
 : "${COLLECTOR:=us-docker.pkg.dev/cloud-ops-agents-artifacts/cloud-run-gmp-sidecar/cloud-run-gmp-sidecar:1.8.0}"
 

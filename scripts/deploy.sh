@@ -58,6 +58,7 @@ switches
 place
 apis
 look
+look_inside
 if chosen foundation; then
   accounts
   vms_role
@@ -71,7 +72,8 @@ if chosen data; then
 fi
 if for_steps foundation data; then
   step "Roles"
-  roles project 'topic:*' 'secret:*' 'account:*' repository bucket
+  ! chosen foundation || roles project 'account:*' repository bucket
+  ! chosen data || roles 'topic:*' 'secret:*'
   join
 fi
 if on "$FROM_SOURCE"; then

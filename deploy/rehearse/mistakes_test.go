@@ -15,8 +15,8 @@ import (
 
 // oneStep calls one function of the deploy's scripts as if nothing were known to be there.
 const oneStep = `
-MODE=apply TRIES=1 PROJECT=$1 REGION=$2 FROM_SOURCE=off ONLY=foundation,data,services,edges
-ROOT=$PWD DEPLOY=$PWD/deploy
+MODE=apply PROJECT=$1 REGION=$2 FROM_SOURCE=off ONLY=foundation,data,services,edges
+TRIES=1 ROOT=$PWD DEPLOY=$PWD/deploy
 for f in deploy/lib.sh deploy/settings.sh deploy/render.sh deploy/steps/*.sh; do . "$f"; done
 for f in accounts vms-role repositories buckets topics subscriptions secrets services jobs firewalls databases indexes fields images; do : > "$WORK/$f"; done
 switches
@@ -26,6 +26,12 @@ shift 2
 "$@"
 rm -rf "$WORK"
 `
+
+// step runs one function of the scripts in a tree.
+func (s *session) step(t *testing.T, tree string, command ...string) (string, error) {
+	t.Helper()
+	return s.run(t, tree, nil, append([]string{"bash", "-euo", "pipefail", "-c", oneStep, "step", project, region}, command...)...)
+}
 
 // testMistakes breaks the deploy in ways that have to be noticed. Each row changes one file, or takes
 // something away from a plane that is there, and makes one thing anew.
@@ -72,7 +78,7 @@ func testMistakes(t *testing.T, deployed standin.State) {
 				require.Contains(t, string(data), row.old, "the row is out of date")
 				require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(data), row.old, row.new, 1)), 0o600))
 			}
-			out, err := s.run(t, tree, nil, append([]string{"bash", "-euo", "pipefail", "-c", oneStep, "step", project, region}, strings.Fields(row.step)...)...)
+			out, err := s.step(t, tree, strings.Fields(row.step)...)
 			if row.says == "" {
 				require.NoError(t, err, "%s", out)
 				assert.NotEmpty(t, faults(s.server.State()))

@@ -86,7 +86,7 @@ func environment(env []string, dir string, addr *net.TCPAddr, ca []byte) ([]stri
 		"CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=1",
 		"CLOUDSDK_SURVEY_DISABLE_PROMPTS=1",
 		"HTTPS_PROXY="+proxy, "https_proxy="+proxy, "SSL_CERT_FILE="+pem, "CURL_CA_BUNDLE="+pem,
-		"PAUSE=0.2", "IDENTITY_TOKEN=made-up-for-the-rehearsal",
+		"TRIES=2", "PAUSE=0.1", "IDENTITY_TOKEN=made-up-for-the-rehearsal",
 	), nil
 }
 

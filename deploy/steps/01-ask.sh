@@ -31,7 +31,7 @@ look() {
     lane ask databases    gcloud firestore databases list --format='value(name.basename())' --project="$PROJECT"
   }
   for_steps foundation &&
-    lane ask vms-role     gcloud iam roles list --show-deleted --filter="name ~ /${ROLE_ID}$" --format='csv[no-heading](name,deleted,includedPermissions.join(" "))' --project="$PROJECT"
+    lane look_role
   for_steps foundation data edges && {
     lane ask topics       gcloud pubsub topics list --format='value(name.basename())' --project="$PROJECT"
     lane ask subscriptions gcloud pubsub subscriptions list --project="$PROJECT" \
@@ -51,7 +51,10 @@ look() {
       --format='csv[no-heading,separator="|"](name,sourceRanges.list(),allowed[].ports.flatten(),targetTags.list())'
   }
   join
-  look_inside
+}
+
+look_role() {
+  ask vms-role gcloud iam roles list --show-deleted --filter="name ~ /${ROLE_ID}$" --format='csv[no-heading](name,deleted,includedPermissions.join(" "))' --project="$PROJECT"
 }
 
 # look_inside reads what can only be asked for where its parent is there.

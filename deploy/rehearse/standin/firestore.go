@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +23,15 @@ func firestore() []route {
 		{"POST", database + `/collectionGroups/([^/]+)/indexes`, (*Server).createIndex},
 		{"GET", database + `/collectionGroups/([^/]+)/fields/([^/]+)`, (*Server).getField},
 		{"PATCH", database + `/collectionGroups/([^/]+)/fields/([^/]+)`, (*Server).patchField},
+		{"POST", `(` + database + `)/backupSchedules`, func(s *Server, c *call) (any, error) {
+			if _, err := s.get("firestore", c.args[1]); err != nil {
+				return nil, err
+			}
+			s.seq++
+			o := clone(c.body)
+			o["name"] = c.args[1] + "/backupSchedules/" + strconv.Itoa(s.seq)
+			return o, s.create("firestore", text(o, "name"), o)
+		}},
 		{"GET", database + `/backupSchedules`, func(s *Server, c *call) (any, error) {
 			return Object{"backupSchedules": s.children("firestore", c.args[1], "backupSchedules")}, nil
 		}},
