@@ -85,11 +85,12 @@ func (p *planner) instanceForeign(i *fleet.Instance) Row {
 	if i.State != "" {
 		return p.succeed(i, ReasonLost)
 	}
-	if !p.latched() || !p.nameIsTaken() {
-		if _, no := p.blocked(); !no && p.nameIsTaken() {
-			p.s.Instance = nil // the latch is off: try another name
-			return p.create()
-		}
+	switch {
+	case p.latched():
+	case p.nameIsTaken(): // another spec, or somebody's wish, has opened the latch: try another name
+		p.s.Instance, p.s.Retry = nil, nil
+		return p.create()
+	default:
 		p.fail(nameTaken(i.Name))
 	}
 	p.waiting()
