@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,7 +27,8 @@ type direct struct {
 	ahead time.Duration // of the server's clock
 
 	mu     sync.Mutex
-	lose   error // instead of an answer
+	lose   error         // instead of an answer
+	slow   time.Duration // before a renewal is served
 	renews int
 }
 
@@ -61,13 +63,17 @@ func (d *direct) publish(change func(*fleet.Entry)) {
 
 func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.mu.Lock()
-	lose := d.lose
-	if r.URL.Path != "/v1/leases" && r.URL.Path[len(r.URL.Path)-6:] == ":renew" {
+	lose, slow := d.lose, time.Duration(0)
+	if strings.HasSuffix(r.URL.Path, ":renew") {
 		d.renews++
+		slow = d.slow
 	}
 	d.mu.Unlock()
 	if lose != nil {
 		return nil, lose
+	}
+	if err := sleep(r.Context(), slow); err != nil && slow > 0 {
+		return nil, err
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("Date", d.now().UTC().Format(http.TimeFormat))
@@ -79,6 +85,12 @@ func (d *direct) loseAll(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lose = err
+}
+
+func (d *direct) renewals() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.renews
 }
 
 func (d *direct) live() int {
@@ -113,15 +125,15 @@ func TestAHeldLeaseLivesUntilItIsGivenBack(t *testing.T) {
 					require.False(t, isLost(h))
 				}
 				require.Equal(t, first.ID, h.Lease().ID)
-				require.InDelta(t, 60*60/27, d.renews, 30, "about two renewals in the time of a lease, no more")
+				require.InDelta(t, 60*60/27, d.renewals(), 30, "about two renewals in the time of a lease, no more")
 				require.NoError(t, h.Release(t.Context(), OK, ""))
 				require.Zero(t, d.live())
 				require.NoError(t, h.Release(t.Context(), OK, ""), "once more")
 				require.NoError(t, h.Err())
 				require.False(t, isLost(h), "given back is not lost")
-				renews := d.renews
+				renews := d.renewals()
 				time.Sleep(time.Hour)
-				require.Equal(t, renews, d.renews)
+				require.Equal(t, renews, d.renewals())
 			})
 		})
 	}
@@ -188,7 +200,7 @@ func TestALeaseOnAProxyOnItsWayOutSaysSoAndIsLostAtTheDeadline(t *testing.T) {
 		<-h.Lost()
 		require.WithinDuration(t, deadline, time.Now(), 5*time.Second)
 		require.False(t, time.Now().After(deadline))
-		require.Less(t, d.renews, 20, "it does not ask ever faster")
+		require.Less(t, d.renewals(), 20, "it does not ask ever faster")
 		_ = h.Release(t.Context(), OK, "")
 	})
 }
@@ -224,6 +236,22 @@ func TestRenewingEndsWithTheContext(t *testing.T) {
 		require.Zero(t, d.live(), "the lease ended by itself")
 		require.False(t, isLost(h))
 		require.NoError(t, h.Release(t.Context(), OK, ""))
+	})
+}
+
+func TestARenewalUnderWayDoesNotLoseALeaseThatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, c := newDirect(t, 0)
+		d.slow = 10 * time.Second
+		h, err := c.Hold(t.Context(), Request{TTLSeconds: 60})
+		require.NoError(t, err)
+		time.Sleep(35 * time.Second)
+		require.Equal(t, 1, d.renewals())
+		require.NoError(t, h.Release(t.Context(), OK, ""))
+		time.Sleep(time.Minute)
+		require.False(t, isLost(h))
+		require.Zero(t, d.live())
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -183,6 +184,7 @@ func TestAFailingProxyIsLeftReportedAndNobodyNotices(t *testing.T) {
 				require.Equal(t, "page by b", c.mustGet())
 			}
 			require.Positive(t, r.proxies["a"].used.Load())
+			r.eventually("all leases are given back", func() bool { return r.live() == 0 })
 			require.NoError(t, c.transport.Close(t.Context()))
 			got := outcomes(t)
 			require.Len(t, got["a"], int(r.proxies["a"].used.Load()))
@@ -211,6 +213,7 @@ func TestABanIsReportedForItsHostAndAnotherProxyTried(t *testing.T) {
 			require.Equal(t, "page by b", c.mustGet())
 			r.ahead.Add(int64(3 * time.Second)) // the function reads its catalog anew
 		}
+		r.eventually("all leases are given back", func() bool { return r.live() == 0 })
 		require.NoError(t, c.transport.Close(t.Context()))
 		require.GreaterOrEqual(t, len(outcomes(t)["a"]), 3)
 		require.Less(t, len(outcomes(t)["a"]), 6, "three bans, and the proxy is kept from that host")
@@ -244,6 +247,20 @@ func TestNoProxyAtAllIsTheFunctionsRefusal(t *testing.T) {
 	var refused *Refusal
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "FILTER_EMPTY", refused.Reason)
+	body := &closing{Reader: strings.NewReader("x")}
+	_, _, err = c.do(t.Context(), http.MethodPost, c.site.URL, body)
+	require.Error(t, err)
+	require.True(t, body.closed, "a RoundTripper closes the body whatever happens")
+}
+
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
 }
 
 func TestWhatMayNotHappenTwiceIsSentOnce(t *testing.T) {
@@ -346,6 +363,7 @@ func TestASilentProxyIsATimeoutAndACallerWhoLeavesIsNone(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, c.transport.Close(t.Context()))
 	require.Equal(t, []string{`{"outcome":"timeout","target":"127.0.0.1"}`}, outcomes(t)["a"])
+	require.Equal(t, 1, r.count("/v1/leases"), "nothing is taken for a caller who left")
 }
 
 func TestHTTPSGoesThroughATunnelWithCredentials(t *testing.T) {
@@ -421,6 +439,82 @@ func TestADownloadKeepsItsLeaseWhileOthersMoveOn(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.NoError(t, resp.Body.Close(), "twice is once")
 	r.eventually("it is given back", func() bool { return r.live() == 0 })
+}
+
+func TestEachUserOfASharedLeaseCounts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 5, "a")
+	c := newCrawl(t, r, Options{Uses: 2}, nil)
+	var open []*http.Response
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.site.URL, nil)
+		require.NoError(t, err)
+		resp, err := c.client.Do(req)
+		require.NoError(t, err)
+		open = append(open, resp)
+	}
+	require.Equal(t, 1, r.count("/v1/leases"))
+	for range 2 {
+		require.NoError(t, open[0].Body.Close())
+	}
+	require.Never(t, func() bool { return r.live() == 0 }, 50*time.Millisecond, 5*time.Millisecond, "the other still uses it")
+	require.NoError(t, open[1].Body.Close())
+	r.eventually("it is given back", func() bool { return r.live() == 0 })
+}
+
+func TestCloseTakesLeasesFromRequestsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 5, "a")
+	c := newCrawl(t, r, Options{}, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.site.URL, nil)
+	require.NoError(t, err)
+	resp, err := c.client.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, c.transport.Close(t.Context()))
+	require.Zero(t, r.live())
+	require.NoError(t, resp.Body.Close())
+}
+
+func TestWhoWaitsForALeaseGetsItThoughTheFirstLeft(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 5, "a")
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.URL.Path == "/v1/leases" {
+			arrived <- struct{}{}
+			<-goOn
+		}
+		next.ServeHTTP(w, req)
+	})
+	c := newCrawl(t, r, Options{}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _, err := c.get(ctx)
+		assert.ErrorIs(t, err, context.Canceled)
+		close(goOn)
+	})
+	<-arrived
+	wg.Go(func() { c.mustGet() })
+	cancel()
+	wg.Wait()
+	require.Equal(t, 1, r.count("/v1/leases"))
+}
+
+func TestASharedLeaseIsRenewedWhoeverTookIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, c := newDirect(t, 0)
+		transport := NewTransport(c, Options{Idle: 2 * time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := transport.borrow(ctx, "shop.example", nil)
+		require.NoError(t, err)
+		cancel()
+		time.Sleep(time.Hour)
+		require.Equal(t, 1, d.live())
+		require.NoError(t, transport.Close(t.Context()))
+		require.Zero(t, d.live())
+	})
 }
 
 func TestManyHostsManyFaultsAndNoLeaseIsLeftBehind(t *testing.T) {
