@@ -17,7 +17,7 @@ type Explanation struct {
 // Explain derives the explanation from the document alone; now is for remaining times.
 func Explain(p Proxy, now time.Time) Explanation {
 	for _, explain := range []func(Proxy, time.Time) (Explanation, bool){
-		explainDeleting, explainRejected, explainPaused, explainFailed, explainDisabled, explainPending, explainUnhealthy,
+		explainDeleting, explainRejected, explainPaused, explainFailed, explainDisabled, explainMakingWay, explainPending, explainUnhealthy,
 	} {
 		if e, ok := explain(p, now); ok {
 			return e
@@ -72,6 +72,19 @@ func explainFailed(p Proxy, _ time.Time) (Explanation, bool) {
 func explainDisabled(p Proxy, _ time.Time) (Explanation, bool) {
 	return Explanation{State: string(GateDisabled), Why: "spec.maxLeases is 0: it is never leased", Next: "raise maxLeases to lease it"},
 		p.Spec.MaxLeases != nil && *p.Spec.MaxLeases == 0
+}
+
+// explainMakingWay: the instance behind the endpoint drains, and there is no successor beside it yet.
+func explainMakingWay(p Proxy, now time.Time) (Explanation, bool) {
+	d, e := p.Status.Drain, p.Status.Endpoint
+	if d == nil || e == nil || d.Incarnation == 0 || d.Incarnation != e.Incarnation {
+		return Explanation{}, false
+	}
+	return Explanation{
+		State: string(PhaseDraining), Since: d.Since,
+		Why:  "its VM makes way for another one (" + d.Reason + "): the provider has no room for both",
+		Next: fmt.Sprintf("the VM is deleted when its leases have ended, in %s at the latest, and made anew", remaining(d.Deadline, now)),
+	}, true
 }
 
 func explainPending(p Proxy, now time.Time) (Explanation, bool) {

@@ -23,6 +23,8 @@ func TestReadyConditionSaysWhetherNewLeasesMayGoToAProxy(t *testing.T) {
 		"maxLeases 0: not ready":                  {func(p *Proxy) { p.Spec.MaxLeases = new(int32) }, false, "Disabled"},
 		"deletion asked for: not ready":           {func(p *Proxy) { p.DeleteTime = time.Unix(1, 0) }, false, "Deleting"},
 		"refused by the cloud: not ready":         {func(p *Proxy) { p.Status.Phase = PhaseFailed }, false, "Failed"},
+		"making way for a successor: not ready":   {func(p *Proxy) { p.Status.Drain = &Drain{Reason: "MaxAge", Incarnation: 2} }, false, "Draining"},
+		"its predecessor drains: ready":           {func(p *Proxy) { p.Status.Drain = &Drain{Reason: "MaxAge", Incarnation: 1} }, true, "Ready"},
 		"a document that breaks a rule: rejected": {func(p *Proxy) { p.Broken = Faults{{Path: "spec", Message: "must be"}} }, false, "Rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
