@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"pkg/secret":                nil,
 	"pkg/console":               {"pkg/fleet", "pkg/store"},
 	"pkg/client":                nil,
+	"pkg/client/clienttest":     {"pkg/fleet", "pkg/lease", "pkg/store", "pkg/store/memory"},
 	"pkg/manifest":              {"pkg/fleet"},
 	"pkg/fleet":                 nil,
 }

@@ -12,38 +12,39 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"crawl.example.com/proxyfleet/pkg/client/clienttest"
 	"crawl.example.com/proxyfleet/pkg/fleet"
 )
 
 func TestALeaseIsTakenRenewedReportedAndGivenBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
-	c := r.client()
+	r := clienttest.New(t, 1, "a")
+	c := newClient(t, r)
 	l, err := c.Acquire(t.Context(), Request{Holder: "me", Target: "shop.example", TTLSeconds: 60})
 	require.NoError(t, err)
 	assert.Equal(t, "a", l.Proxy.Name)
 	assert.Equal(t, "me", l.Holder)
 	assert.Equal(t, "shop.example", l.Target)
 	assert.Positive(t, l.FencingToken)
-	assert.Equal(t, password, l.Endpoint.Password)
+	assert.Equal(t, clienttest.Password, l.Endpoint.Password)
 	assert.Equal(t, time.Minute, l.ExpireTime.Sub(l.AcquireTime))
 	again, err := c.Renew(t.Context(), l.ID, 2*time.Minute)
 	require.NoError(t, err)
 	assert.Greater(t, again.ExpireTime, l.ExpireTime.Add(30*time.Second))
 	assert.Equal(t, l.FencingToken, again.FencingToken)
 	require.NoError(t, c.Report(t.Context(), l.ID, OK, ""))
-	require.Equal(t, 1, r.live())
+	require.Equal(t, 1, r.Live())
 	require.NoError(t, c.Release(t.Context(), l.ID, OK, ""))
 	require.NoError(t, c.Release(t.Context(), l.ID, OK, ""), "a second time is no error")
-	require.Zero(t, r.live())
+	require.Zero(t, r.Live())
 	_, err = c.Renew(t.Context(), l.ID, 0)
 	require.True(t, Ended(err), err)
 }
 
 func TestRefusalsCarryReasonAndWhenToComeBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
-	c := r.client()
+	r := clienttest.New(t, 1, "a")
+	c := newClient(t, r)
 	for _, row := range []struct {
 		name    string
 		request Request
@@ -73,14 +74,14 @@ func TestALostAnswerIsAskedForAgainAndCostsNoSecondPlace(t *testing.T) {
 		name string
 		lose http.HandlerFunc
 	}{
-		{"the connection breaks", slam},
+		{"the connection breaks", clienttest.Slam},
 		{"something in front answers", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream", http.StatusBadGateway) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 5, "a")
+			r := clienttest.New(t, 5, "a")
 			lost := 0
-			r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			r.Before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 				if lost++; lost > 2 {
 					next.ServeHTTP(w, req)
 					return
@@ -88,39 +89,39 @@ func TestALostAnswerIsAskedForAgainAndCostsNoSecondPlace(t *testing.T) {
 				next.ServeHTTP(httptest.NewRecorder(), req)
 				row.lose(w, req)
 			})
-			c := r.client()
+			c := newClient(t, r)
 			l, err := c.Acquire(t.Context(), Request{})
 			require.NoError(t, err)
-			require.Equal(t, 1, r.live())
+			require.Equal(t, 1, r.Live())
 			lost = 1
 			require.NoError(t, c.Release(t.Context(), l.ID, OK, ""))
-			require.Zero(t, r.live())
+			require.Zero(t, r.Live())
 			lost = -10
 			_, err = c.Acquire(t.Context(), Request{})
 			require.Error(t, err)
-			require.Equal(t, 2+3+tries, r.count("/v1/leases")+r.count(":release"), "it gives up")
+			require.Equal(t, 2+3+tries, r.Calls("/v1/leases")+r.Calls("release"), "it gives up")
 		})
 	}
 }
 
 func TestARefusalIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
-	_, err := r.client().Acquire(t.Context(), Request{Provider: "none"})
+	r := clienttest.New(t, 1, "a")
+	_, err := newClient(t, r).Acquire(t.Context(), Request{Provider: "none"})
 	require.Error(t, err)
-	require.Equal(t, 1, r.count("/v1/leases"))
+	require.Equal(t, 1, r.Calls("/v1/leases"))
 }
 
 func TestCallsCarryTheToken(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
+	r := clienttest.New(t, 1, "a")
 	var got string
-	r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	r.Before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		got = req.Header.Get("Authorization")
 		next.ServeHTTP(w, req)
 	})
 	token, failure := "k3y", error(nil)
-	c, err := New(Config{URL: r.url + "/", Token: func(context.Context) (string, error) { return token, failure }, HTTP: &http.Client{}})
+	c, err := New(Config{URL: r.URL + "/", Token: func(context.Context) (string, error) { return token, failure }, HTTP: &http.Client{}})
 	require.NoError(t, err)
 	_, err = c.Acquire(t.Context(), Request{})
 	require.NoError(t, err)
@@ -131,7 +132,7 @@ func TestCallsCarryTheToken(t *testing.T) {
 	failure = errors.New("no token server")
 	_, err = c.Acquire(t.Context(), Request{})
 	require.ErrorIs(t, err, failure)
-	require.Equal(t, 2, r.count("/v1/leases"), "nothing is sent without a token")
+	require.Equal(t, 2, r.Calls("/v1/leases"), "nothing is sent without a token")
 	c.http.CloseIdleConnections()
 }
 
@@ -146,15 +147,15 @@ func TestURLsThatCannotBeALeaseFunction(t *testing.T) {
 
 func TestNoErrorShowsALeaseIdOrCredentials(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
-	c := r.client()
+	r := clienttest.New(t, 1, "a")
+	c := newClient(t, r)
 	l, err := c.Acquire(t.Context(), Request{})
 	require.NoError(t, err)
-	r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) { slam(w, req) })
+	r.Before(func(w http.ResponseWriter, req *http.Request, next http.Handler) { clienttest.Slam(w, req) })
 	err = c.Release(t.Context(), l.ID, OK, "")
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), l.ID)
-	r.before(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	r.Before(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		_, _ = w.Write([]byte(`{"id":7,"endpoint":{"password":"hunter2"}`))
 	})
 	_, err = c.Acquire(t.Context(), Request{})
@@ -164,10 +165,10 @@ func TestNoErrorShowsALeaseIdOrCredentials(t *testing.T) {
 
 func TestACallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
-	c := r.client()
+	r := clienttest.New(t, 1, "a")
+	c := newClient(t, r)
 	c.pause = time.Hour
-	r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) { slam(w, req) })
+	r.Before(func(w http.ResponseWriter, req *http.Request, next http.Handler) { clienttest.Slam(w, req) })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := c.Acquire(ctx, Request{})
@@ -180,9 +181,9 @@ func TestLeftIsCountedByTheServersClockAlone(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 1, "a")
-			r.ahead.Store(int64(ahead))
-			c := r.client()
+			r := clienttest.New(t, 1, "a")
+			r.Advance(ahead)
+			c := newClient(t, r)
 			l, err := c.Acquire(t.Context(), Request{TTLSeconds: 60})
 			require.NoError(t, err)
 			require.InDelta(t, 59, l.Left.Seconds(), 1.01)
@@ -197,15 +198,15 @@ func TestLeftIsCountedByTheServersClockAlone(t *testing.T) {
 
 func TestALeaseOnADrainingProxySaysSo(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, "a")
-	c := r.client()
+	r := clienttest.New(t, 1, "a")
+	c := newClient(t, r)
 	l, err := c.Acquire(t.Context(), Request{})
 	require.NoError(t, err)
 	require.False(t, l.Draining)
-	r.change("a", func(e *fleet.Entry) {
-		e.Gate, e.DrainDeadline = fleet.GateDraining, r.now().Add(time.Minute)
+	r.Change("a", func(e *fleet.Entry) {
+		e.Gate, e.DrainDeadline = fleet.GateDraining, r.Now().Add(time.Minute)
 	})
-	r.ahead.Add(int64(10 * time.Second)) // the function's copy of the catalog is out of date by now
+	r.Advance(10 * time.Second) // the function's copy of the catalog is out of date by now
 	l, err = c.Renew(t.Context(), l.ID, 0)
 	require.NoError(t, err)
 	require.True(t, l.Draining)

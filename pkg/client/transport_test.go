@@ -18,25 +18,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"crawl.example.com/proxyfleet/pkg/client/clienttest"
 	"crawl.example.com/proxyfleet/pkg/fleet"
 )
 
 // crawl is an http.Client above a Transport, and what it fetches.
 type crawl struct {
-	*rig
+	*clienttest.Plane
+	t         *testing.T
 	transport *Transport
 	client    *http.Client
 	site      *httptest.Server
 }
 
-func newCrawl(t *testing.T, r *rig, o Options, site http.HandlerFunc) *crawl {
+func newCrawl(t *testing.T, r *clienttest.Plane, o Options, site http.HandlerFunc) *crawl {
 	t.Helper()
 	if site == nil {
 		site = func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "page by "+r.Header.Get("X-Proxy")) }
 	}
-	c := &crawl{rig: r, site: httptest.NewServer(site)}
+	c := &crawl{Plane: r, t: t, site: httptest.NewServer(site)}
 	t.Cleanup(c.site.Close)
-	c.transport = NewTransport(r.client(), o)
+	c.transport = NewTransport(newClient(t, r), o)
 	c.client = &http.Client{Transport: c.transport}
 	t.Cleanup(func() { require.NoError(t, c.transport.Close(context.WithoutCancel(t.Context()))) })
 	return c
@@ -67,35 +69,9 @@ func (c *crawl) mustGet() string {
 	return body
 }
 
-// outcomes collects what is reported as leases are given back, by proxy.
-func (r *rig) outcomes() func(t *testing.T) map[string][]string {
-	var mu sync.Mutex
-	got := map[string][]string{}
-	r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-		if path, ok := strings.CutSuffix(req.URL.Path, ":release"); ok {
-			data, _ := io.ReadAll(req.Body)
-			req.Body = io.NopCloser(strings.NewReader(string(data)))
-			proxy, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/leases/"), ".")
-			mu.Lock()
-			got[proxy] = append(got[proxy], string(data))
-			mu.Unlock()
-		}
-		next.ServeHTTP(w, req)
-	})
-	return func(*testing.T) map[string][]string {
-		mu.Lock()
-		defer mu.Unlock()
-		out := map[string][]string{}
-		for k, v := range got {
-			out[k] = v
-		}
-		return out
-	}
-}
-
 func TestRequestsToOneHostShareALeaseAndItGoesBackAtTheEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a", "b", "c")
+	r := clienttest.New(t, 5, "a", "b", "c")
 	c := newCrawl(t, r, Options{}, nil)
 	first := c.mustGet()
 	for range 10 {
@@ -106,29 +82,29 @@ func TestRequestsToOneHostShareALeaseAndItGoesBackAtTheEnd(t *testing.T) {
 		wg.Go(func() { c.mustGet() })
 	}
 	wg.Wait()
-	require.Equal(t, 1, r.count("/v1/leases"))
-	require.Equal(t, 1, r.live())
+	require.Equal(t, 1, r.Calls("/v1/leases"))
+	require.Equal(t, 1, r.Live())
 	require.NoError(t, c.transport.Close(t.Context()))
-	require.Zero(t, r.live())
+	require.Zero(t, r.Live())
 	_, _, err := c.get(t.Context())
 	require.ErrorIs(t, err, ErrClosed)
 }
 
 func TestAHundredAtOnceTakeOneLease(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 100, "a")
+	r := clienttest.New(t, 100, "a")
 	c := newCrawl(t, r, Options{}, nil)
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() { c.mustGet() })
 	}
 	wg.Wait()
-	require.Equal(t, 1, r.count("/v1/leases"))
+	require.Equal(t, 1, r.Calls("/v1/leases"))
 }
 
 func TestTwoHostsHaveLeasesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{}, nil)
 	c.mustGet()
 	u, err := url.Parse(c.site.URL)
@@ -136,33 +112,33 @@ func TestTwoHostsHaveLeasesOfTheirOwn(t *testing.T) {
 	status, _, err := c.do(t.Context(), http.MethodGet, "http://localhost:"+u.Port(), nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, 2, r.live())
+	require.Equal(t, 2, r.Live())
 }
 
 func TestAProxyPerRequest(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 50, "a", "b", "c", "d")
+	r := clienttest.New(t, 50, "a", "b", "c", "d")
 	c := newCrawl(t, r, Options{Uses: 1}, nil)
 	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() { c.mustGet() })
 	}
 	wg.Wait()
-	require.Equal(t, 40, r.count("/v1/leases"))
-	for name, p := range r.proxies {
-		assert.Positive(t, p.used.Load(), name)
+	require.Equal(t, 40, r.Calls("/v1/leases"))
+	for name, p := range r.Proxies {
+		assert.Positive(t, p.Used.Load(), name)
 	}
-	r.eventually("all leases are given back", func() bool { return r.live() == 0 })
+	r.Eventually("all leases are given back", func() bool { return r.Live() == 0 })
 }
 
 func TestALeaseIsExchangedAfterSoManyUses(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 50, "a", "b")
+	r := clienttest.New(t, 50, "a", "b")
 	c := newCrawl(t, r, Options{Uses: 5}, nil)
 	for range 20 {
 		c.mustGet()
 	}
-	require.Equal(t, 4, r.count("/v1/leases"))
+	require.Equal(t, 4, r.Calls("/v1/leases"))
 }
 
 func TestAFailingProxyIsLeftReportedAndNobodyNotices(t *testing.T) {
@@ -171,27 +147,25 @@ func TestAFailingProxyIsLeftReportedAndNobodyNotices(t *testing.T) {
 		name string
 		fail http.HandlerFunc
 	}{
-		{"it hangs up", slam},
+		{"it hangs up", clienttest.Slam},
 		{"it does not take its credentials", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 5, "a", "b")
-			r.proxies["a"].failWith(row.fail)
-			outcomes := r.outcomes()
+			r := clienttest.New(t, 5, "a", "b")
+			r.Proxies["a"].FailWith(row.fail)
 			c := newCrawl(t, r, Options{Uses: 1}, nil)
 			for range 30 {
 				require.Equal(t, "page by b", c.mustGet())
 			}
-			require.Positive(t, r.proxies["a"].used.Load())
-			r.eventually("all leases are given back", func() bool { return r.live() == 0 })
+			require.Positive(t, r.Proxies["a"].Used.Load())
+			r.Eventually("all leases are given back", func() bool { return r.Live() == 0 })
 			require.NoError(t, c.transport.Close(t.Context()))
-			got := outcomes(t)
-			require.Len(t, got["a"], int(r.proxies["a"].used.Load()))
-			for _, body := range got["a"] {
+			require.Len(t, r.Reports("a"), int(r.Proxies["a"].Used.Load()))
+			for _, body := range r.Reports("a") {
 				require.JSONEq(t, `{"outcome":"error","target":"127.0.0.1"}`, body)
 			}
-			for _, body := range got["b"] {
+			for _, body := range r.Reports("b") {
 				require.JSONEq(t, `{"outcome":"ok"}`, body)
 			}
 		})
@@ -201,8 +175,7 @@ func TestAFailingProxyIsLeftReportedAndNobodyNotices(t *testing.T) {
 func TestABanIsReportedForItsHostAndAnotherProxyTried(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusForbidden, http.StatusTooManyRequests} {
-		r := newRig(t, 5, "a", "b")
-		outcomes := r.outcomes()
+		r := clienttest.New(t, 5, "a", "b")
 		c := newCrawl(t, r, Options{Uses: 1}, func(w http.ResponseWriter, req *http.Request) {
 			if req.Header.Get("X-Proxy") == "a" {
 				w.WriteHeader(status)
@@ -211,19 +184,19 @@ func TestABanIsReportedForItsHostAndAnotherProxyTried(t *testing.T) {
 		})
 		for range 30 {
 			require.Equal(t, "page by b", c.mustGet())
-			r.ahead.Add(int64(3 * time.Second)) // the function reads its catalog anew
+			r.Advance(3 * time.Second) // the function reads its catalog anew
 		}
-		r.eventually("all leases are given back", func() bool { return r.live() == 0 })
+		r.Eventually("all leases are given back", func() bool { return r.Live() == 0 })
 		require.NoError(t, c.transport.Close(t.Context()))
-		require.GreaterOrEqual(t, len(outcomes(t)["a"]), 3)
-		require.Less(t, len(outcomes(t)["a"]), 6, "three bans, and the proxy is kept from that host")
-		require.JSONEq(t, `{"outcome":"banned","target":"127.0.0.1"}`, outcomes(t)["a"][0])
+		require.GreaterOrEqual(t, len(r.Reports("a")), 3)
+		require.Less(t, len(r.Reports("a")), 6, "three bans, and the proxy is kept from that host")
+		require.JSONEq(t, `{"outcome":"banned","target":"127.0.0.1"}`, r.Reports("a")[0])
 	}
 }
 
 func TestWhenNoOtherProxyIsToBeHadTheLastAnswerIsTheAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = fmt.Fprint(w, "go away")
@@ -232,8 +205,8 @@ func TestWhenNoOtherProxyIsToBeHadTheLastAnswerIsTheAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusForbidden, status)
 	require.Equal(t, "go away", body)
-	r.eventually("the lease is given back", func() bool { return r.live() == 0 })
-	r.proxies["a"].failWith(slam)
+	r.Eventually("the lease is given back", func() bool { return r.Live() == 0 })
+	r.Proxies["a"].FailWith(clienttest.Slam)
 	_, _, err = c.get(t.Context())
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "FILTER_EMPTY", "what went wrong, not that there is no other")
@@ -241,7 +214,7 @@ func TestWhenNoOtherProxyIsToBeHadTheLastAnswerIsTheAnswer(t *testing.T) {
 
 func TestNoProxyAtAllIsTheFunctionsRefusal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{Request: Request{Labels: map[string]string{"pool": "none"}}}, nil)
 	_, _, err := c.get(t.Context())
 	var refused *Refusal
@@ -279,12 +252,12 @@ func TestWhatMayNotHappenTwiceIsSentOnce(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 5, "a", "b", "c", "d")
+			r := clienttest.New(t, 5, "a", "b", "c", "d")
 			var bodies sync.Map
-			for _, p := range r.proxies {
-				p.failWith(func(w http.ResponseWriter, req *http.Request) {
+			for name, p := range r.Proxies {
+				p.FailWith(func(w http.ResponseWriter, req *http.Request) {
 					data, _ := io.ReadAll(req.Body)
-					bodies.Store(p.name, string(data))
+					bodies.Store(name, string(data))
 					w.WriteHeader(http.StatusForbidden)
 				})
 			}
@@ -298,8 +271,8 @@ func TestWhatMayNotHappenTwiceIsSentOnce(t *testing.T) {
 			require.NoError(t, err)
 			_ = resp.Body.Close()
 			served := int64(0)
-			for _, p := range r.proxies {
-				served += p.used.Load()
+			for _, p := range r.Proxies {
+				served += p.Used.Load()
 			}
 			require.Equal(t, row.served, served)
 			if row.method == http.MethodPost {
@@ -311,8 +284,8 @@ func TestWhatMayNotHappenTwiceIsSentOnce(t *testing.T) {
 
 func TestWhatNeverReachedAProxyMayBeSentAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a", "b")
-	r.change("a", func(e *fleet.Entry) { e.Port = 1 }) // nobody listens
+	r := clienttest.New(t, 5, "a", "b")
+	r.Change("a", func(e *fleet.Entry) { e.Port = 1 }) // nobody listens
 	c := newCrawl(t, r, Options{Uses: 1}, func(w http.ResponseWriter, req *http.Request) { _, _ = io.Copy(w, req.Body) })
 	for range 20 {
 		status, body, err := c.do(t.Context(), http.MethodPost, c.site.URL, strings.NewReader("order"))
@@ -320,14 +293,13 @@ func TestWhatNeverReachedAProxyMayBeSentAgain(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, "order", body)
 	}
-	require.Greater(t, r.count("/v1/leases"), 20, "a was tried")
+	require.Greater(t, r.Calls("/v1/leases"), 20, "a was tried")
 }
 
 func TestAnAnswerThatBreaksOffCostsTheProxyItsLease(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
-	outcomes := r.outcomes()
-	r.proxies["a"].failWith(func(w http.ResponseWriter, _ *http.Request) {
+	r := clienttest.New(t, 5, "a")
+	r.Proxies["a"].FailWith(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = fmt.Fprint(w, "a part")
 	})
@@ -336,15 +308,14 @@ func TestAnAnswerThatBreaksOffCostsTheProxyItsLease(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, "a part", body)
 	require.NoError(t, c.transport.Close(t.Context()))
-	require.JSONEq(t, `{"outcome":"error","target":"127.0.0.1"}`, outcomes(t)["a"][0])
+	require.JSONEq(t, `{"outcome":"error","target":"127.0.0.1"}`, r.Reports("a")[0])
 }
 
 func TestASilentProxyIsATimeoutAndACallerWhoLeavesIsNone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
-	outcomes := r.outcomes()
+	r := clienttest.New(t, 5, "a")
 	seen := make(chan struct{}, 10)
-	r.proxies["a"].failWith(func(_ http.ResponseWriter, req *http.Request) {
+	r.Proxies["a"].FailWith(func(_ http.ResponseWriter, req *http.Request) {
 		seen <- struct{}{}
 		<-req.Context().Done()
 	})
@@ -356,19 +327,19 @@ func TestASilentProxyIsATimeoutAndACallerWhoLeavesIsNone(t *testing.T) {
 	}()
 	_, _, err := c.get(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, 1, r.live(), "the lease is as good as before")
+	require.Equal(t, 1, r.Live(), "the lease is as good as before")
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, _, err = c.get(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, c.transport.Close(t.Context()))
-	require.Equal(t, []string{`{"outcome":"timeout","target":"127.0.0.1"}`}, outcomes(t)["a"])
-	require.Equal(t, 1, r.count("/v1/leases"), "nothing is taken for a caller who left")
+	require.Equal(t, []string{`{"outcome":"timeout","target":"127.0.0.1"}`}, r.Reports("a"))
+	require.Equal(t, 1, r.Calls("/v1/leases"), "nothing is taken for a caller who left")
 }
 
 func TestHTTPSGoesThroughATunnelWithCredentials(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a", "b")
+	r := clienttest.New(t, 5, "a", "b")
 	site := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		assert.Empty(t, req.Header.Get("Proxy-Authorization"), "it ends at the proxy")
 		_, _ = fmt.Fprint(w, "secret page")
@@ -376,7 +347,7 @@ func TestHTTPSGoesThroughATunnelWithCredentials(t *testing.T) {
 	t.Cleanup(site.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(site.Certificate())
-	r.proxies["a"].failWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	r.Proxies["a"].FailWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	c := newCrawl(t, r, Options{Uses: 1, Base: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, nil)
 	for range 10 {
 		status, body, err := c.do(t.Context(), http.MethodGet, site.URL, nil)
@@ -384,25 +355,25 @@ func TestHTTPSGoesThroughATunnelWithCredentials(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Equal(t, "secret page", body)
 	}
-	require.Positive(t, r.proxies["b"].used.Load())
-	for _, p := range r.proxies {
-		require.Zero(t, p.refused.Load())
+	require.Positive(t, r.Proxies["b"].Used.Load())
+	for _, p := range r.Proxies {
+		require.Zero(t, p.Refused.Load())
 	}
 }
 
 func TestAnIdleLeaseGoesBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{Idle: 20 * time.Millisecond}, nil)
 	c.mustGet()
-	r.eventually("the lease is given back", func() bool { return r.live() == 0 })
+	r.Eventually("the lease is given back", func() bool { return r.Live() == 0 })
 	c.mustGet()
-	require.Equal(t, 2, r.count("/v1/leases"))
+	require.Equal(t, 2, r.Calls("/v1/leases"))
 }
 
 func TestAProxyOnItsWayOutGetsNoNewRequest(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{}, nil)
 	c.mustGet()
 	c.transport.mu.Lock()
@@ -413,13 +384,13 @@ func TestAProxyOnItsWayOutGetsNoNewRequest(t *testing.T) {
 	}
 	c.transport.mu.Unlock()
 	c.mustGet()
-	require.Equal(t, 2, r.count("/v1/leases"))
-	r.eventually("the first is given back", func() bool { return r.live() == 1 })
+	require.Equal(t, 2, r.Calls("/v1/leases"))
+	r.Eventually("the first is given back", func() bool { return r.Live() == 1 })
 }
 
 func TestADownloadKeepsItsLeaseWhileOthersMoveOn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	more := make(chan struct{})
 	c := newCrawl(t, r, Options{Uses: 1}, func(w http.ResponseWriter, _ *http.Request) {
 		w.(http.Flusher).Flush()
@@ -430,20 +401,20 @@ func TestADownloadKeepsItsLeaseWhileOthersMoveOn(t *testing.T) {
 	require.NoError(t, err)
 	resp, err := c.client.Do(req)
 	require.NoError(t, err)
-	require.Equal(t, 1, r.live())
+	require.Equal(t, 1, r.Live())
 	close(more)
 	data, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.Equal(t, "the end", string(data))
-	require.Equal(t, 1, r.live(), "until the body is closed")
+	require.Equal(t, 1, r.Live(), "until the body is closed")
 	require.NoError(t, resp.Body.Close())
 	require.NoError(t, resp.Body.Close(), "twice is once")
-	r.eventually("it is given back", func() bool { return r.live() == 0 })
+	r.Eventually("it is given back", func() bool { return r.Live() == 0 })
 }
 
 func TestEachUserOfASharedLeaseCounts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{Uses: 2}, nil)
 	var open []*http.Response
 	for range 2 {
@@ -453,33 +424,33 @@ func TestEachUserOfASharedLeaseCounts(t *testing.T) {
 		require.NoError(t, err)
 		open = append(open, resp)
 	}
-	require.Equal(t, 1, r.count("/v1/leases"))
+	require.Equal(t, 1, r.Calls("/v1/leases"))
 	for range 2 {
 		require.NoError(t, open[0].Body.Close())
 	}
-	require.Never(t, func() bool { return r.live() == 0 }, 50*time.Millisecond, 5*time.Millisecond, "the other still uses it")
+	require.Never(t, func() bool { return r.Live() == 0 }, 50*time.Millisecond, 5*time.Millisecond, "the other still uses it")
 	require.NoError(t, open[1].Body.Close())
-	r.eventually("it is given back", func() bool { return r.live() == 0 })
+	r.Eventually("it is given back", func() bool { return r.Live() == 0 })
 }
 
 func TestCloseTakesLeasesFromRequestsUnderWay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	c := newCrawl(t, r, Options{}, nil)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.site.URL, nil)
 	require.NoError(t, err)
 	resp, err := c.client.Do(req)
 	require.NoError(t, err)
 	require.NoError(t, c.transport.Close(t.Context()))
-	require.Zero(t, r.live())
+	require.Zero(t, r.Live())
 	require.NoError(t, resp.Body.Close())
 }
 
 func TestWhoWaitsForALeaseGetsItThoughTheFirstLeft(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5, "a")
+	r := clienttest.New(t, 5, "a")
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	r.before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	r.Before(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if req.URL.Path == "/v1/leases" {
 			arrived <- struct{}{}
 			<-goOn
@@ -498,7 +469,7 @@ func TestWhoWaitsForALeaseGetsItThoughTheFirstLeft(t *testing.T) {
 	wg.Go(func() { c.mustGet() })
 	cancel()
 	wg.Wait()
-	require.Equal(t, 1, r.count("/v1/leases"))
+	require.Equal(t, 1, r.Calls("/v1/leases"))
 }
 
 func TestASharedLeaseIsRenewedWhoeverTookIt(t *testing.T) {
@@ -519,9 +490,9 @@ func TestASharedLeaseIsRenewedWhoeverTookIt(t *testing.T) {
 
 func TestManyHostsManyFaultsAndNoLeaseIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 20, "a", "b", "c", "d", "e")
-	r.proxies["a"].failWith(slam)
-	r.proxies["b"].failWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	r := clienttest.New(t, 20, "a", "b", "c", "d", "e")
+	r.Proxies["a"].FailWith(clienttest.Slam)
+	r.Proxies["b"].FailWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	c := newCrawl(t, r, Options{Uses: 7, Idle: 5 * time.Millisecond}, nil)
 	var wg sync.WaitGroup
 	for i := range 16 {
@@ -539,7 +510,7 @@ func TestManyHostsManyFaultsAndNoLeaseIsLeftBehind(t *testing.T) {
 	wg.Wait()
 	c.transport.CloseIdleConnections()
 	require.NoError(t, c.transport.Close(t.Context()))
-	require.Zero(t, r.live())
+	require.Zero(t, r.Live())
 	require.Empty(t, c.transport.all)
 	require.Empty(t, c.transport.hosts)
 }
