@@ -79,7 +79,10 @@ func (c *cli) get(ctx context.Context, names []string, labels map[string]string,
 	shown := map[string]fleet.Proxy{}
 	for first := true; ; first = false {
 		proxies, err := c.find(ctx, s, names, labels)
-		if err != nil && (first || ctx.Err() == nil) {
+		switch {
+		case err != nil && watch && ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return err
 		}
 		if changed := news(shown, proxies); first || len(changed) > 0 {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -96,19 +98,38 @@ func TestHeadersForTheNextHopEndHere(t *testing.T) {
 	require.Equal(t, "1", resp.Header.Get("X-End"))
 }
 
+// slow takes its time to lease.
+type slow struct{ *leases }
+
+func (s slow) Acquire(ctx context.Context, r Request) (Lease, error) {
+	time.Sleep(time.Second) // of a bubble
+	return s.leases.Acquire(ctx, r)
+}
+
 func TestRequestsThatBeginAtOnceShareOneLease(t *testing.T) {
-	r := newRig(t, Sticky(), goodProxy(t))
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			h, err := r.gateway.pool.take(t.Context(), "anna", "example.com", nil)
-			if err == nil {
-				r.gateway.pool.give(h, OK, "example.com")
-			}
-		})
-	}
-	wg.Wait()
-	require.Len(t, r.requests, 1)
+	synctest.Test(t, func(t *testing.T) {
+		l := &leases{proxies: []string{"http://192.0.2.1:3128"}, released: map[string]Outcome{}, targets: map[string]string{}, ttl: time.Minute, now: time.Now}
+		g := New(slow{l}, Config{Rotation: Sticky()})
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				h, err := g.pool.take(t.Context(), "anna", "example.com", nil)
+				if err == nil {
+					g.pool.give(h, OK, "example.com")
+				}
+			})
+		}
+		wg.Wait()
+		require.Len(t, l.requests, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		go func() { _, _ = g.pool.take(t.Context(), "bert", "example.com", nil) }()
+		synctest.Wait()
+		_, err := g.pool.take(ctx, "bert", "example.com", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "whoever waits for a turn may leave")
+		time.Sleep(time.Second)
+		g.Close(t.Context())
+	})
 }
 
 func TestWhatWentWrongFirstIsSaidWhenNoOtherLeaseIsLeft(t *testing.T) {
