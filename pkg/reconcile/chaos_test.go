@@ -428,9 +428,8 @@ func (c *chaos) run(steps int) {
 // memoryHands is a memory store in the hands of an operator.
 type memoryHands struct{ *memory.Store }
 
-func (m memoryHands) wipe(name string)                      { m.WipeStatus(name) }
-func (m memoryHands) remove(name string)                    { m.Remove(name) }
-func (m memoryHands) spoil(name string, doc map[string]any) { m.PutRaw(name, doc) }
+func (m memoryHands) wipe(name string)   { m.WipeStatus(name) }
+func (m memoryHands) remove(name string) { m.Remove(name) }
 
 // TestChaos runs many seeds of everything that can go wrong and counts broken promises.
 func TestChaos(t *testing.T) {

@@ -17,7 +17,6 @@ type hands interface {
 	store.Store
 	wipe(name string)
 	remove(name string)
-	spoil(name string, doc map[string]any)
 }
 
 // happen lets one thing happen in the world around the runs.
