@@ -12,12 +12,22 @@ set -euo pipefail
 base=${LEASE_URL:-http://127.0.0.1:8080}
 request=${LEASE_REQUEST:-'{"waitSeconds":10}'}
 
-# Neither the token nor the proxy's password is put on a command line, where others could read them.
+# call posts a body and prints the answer, with curl's exit code: 22 is a refusal. A call whose answer
+# was lost is repeated; it has no second effect. Neither the token nor the proxy's password is put on a
+# command line, where others could read them.
 call() { # PATH BODY
-  curl --silent --show-error --fail-with-body --noproxy '*' --retry 3 --retry-connrefused --max-time 60 \
-    --header 'Content-Type: application/json' \
-    --config <(if [ -n "${PROXYFLEET_API_KEY:-}" ]; then printf 'header = "Authorization: Bearer %s"\n' "$PROXYFLEET_API_KEY"; fi) \
-    --data "$2" "$base$1"
+  local answer code
+  for _ in 1 2 3; do
+    code=0
+    answer=$(curl --silent --show-error --fail-with-body --noproxy '*' --max-time 60 \
+      --header 'Content-Type: application/json' \
+      --config <(if [ -n "${PROXYFLEET_API_KEY:-}" ]; then printf 'header = "Authorization: Bearer %s"\n' "$PROXYFLEET_API_KEY"; fi) \
+      --data "$2" "$base$1") || code=$?
+    if [ "$code" = 0 ] || [ "$code" = 22 ]; then break; fi
+    sleep 1
+  done
+  printf '%s' "$answer"
+  return "$code"
 }
 
 # With a requestId a repeated call leads to the same lease.

@@ -9,6 +9,7 @@ The lease is renewed in the background and given back at the end, whatever happe
 this file; it has no dependency and works with Python 3.9 and later.
 """
 
+import http.client
 import json
 import os
 import random
@@ -18,8 +19,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from email.utils import parsedate_to_datetime
 from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 
 TRIES = 4  # of a call whose answer was lost: all calls can be repeated without a second effect
 CALL_SECONDS = 20
@@ -73,7 +74,7 @@ class Client:
         for left in reversed(range(TRIES)):
             try:
                 return self._once(path, body, timeout)
-            except (OSError, EOFError) as lost:
+            except (OSError, EOFError, http.client.HTTPException) as lost:
                 if not left:
                     raise ConnectionError(f"the lease function does not answer: {_cause(lost)}") from None
             time.sleep(pause)
@@ -126,11 +127,22 @@ def _seconds_left(expire_time, date):
     return (expires - now).total_seconds() - 1  # the header has whole seconds
 
 
+def _latin1(endpoint):
+    """The proxy's URL for requests, which sends credentials as Latin-1 and not as the UTF-8 that they are."""
+    if "username" not in endpoint:
+        return endpoint["url"]
+    user, password = (
+        urllib.parse.quote(endpoint.get(part, "").encode().decode("latin-1"), safe="") for part in ("username", "password")
+    )
+    host = f"[{endpoint['host']}]" if ":" in endpoint["host"] else endpoint["host"]
+    return f"{endpoint['scheme']}://{user}:{password}@{host}:{endpoint['port']}"
+
+
 class Lease:
     """A lease for the time of a `with` block. Its arguments are those of Client.acquire.
 
     proxies   what requests takes
-    url       the proxy with its credentials
+    url       the proxy with its credentials, for whom it concerns
     name      of the proxy
     lost      a threading.Event that is set when the lease ended too early; check() raises then
     draining  the proxy is on its way out: finish, and take another lease
@@ -146,8 +158,7 @@ class Lease:
 
     def __enter__(self):
         self._take(self.client.acquire(**self.wanted))
-        self._keeper = threading.Thread(target=self._keep, name="lease of " + self.name, daemon=True)
-        self._keeper.start()
+        threading.Thread(target=self._keep, name="lease of " + self.name, daemon=True).start()
         return self
 
     def __exit__(self, kind, error, trace):
@@ -156,7 +167,6 @@ class Lease:
     def close(self, outcome="ok", target=None):
         """Give the lease back. The with block does it; twice is no harm."""
         self._over.set()
-        self._keeper.join()
         try:
             self.client.release(self.id, outcome, target)
         except (Refused, OSError):
@@ -165,7 +175,7 @@ class Lease:
     @property
     def proxies(self):
         self.check()
-        return {"http": self.url, "https": self.url}
+        return {"http": self._for_requests, "https": self._for_requests}
 
     def check(self):
         """Raise LeaseLost when the lease has ended."""
@@ -183,6 +193,7 @@ class Lease:
         self.draining = answer.get("draining", False)
         if "endpoint" in answer:  # else its machine was replaced; connections that are open go on
             self.url = answer["endpoint"]["url"]
+            self._for_requests = _latin1(answer["endpoint"])
 
     def _keep(self):
         pause = self._half()
