@@ -137,8 +137,9 @@ func (p *planner) adopt() {
 	if best.Name == "" || !p.confirmed(best) {
 		return
 	}
-	p.s.Instance = &fleet.Instance{
-		Name: best.Name, Incarnation: best.Incarnation, Zone: best.Zone, SpecHash: best.SpecHash, CreateTime: canonical(best.CreateTime),
+	p.s.Instance = &fleet.Instance{Name: best.Name, Incarnation: best.Incarnation, Zone: best.Zone, SpecHash: best.SpecHash, CreateTime: canonical(best.CreateTime)}
+	if best.CreateTime.IsZero() {
+		p.s.Instance.CreateTime = p.Now // else it would look old beyond every limit
 	}
 	p.event(EventAdopted, named(p.s.Instance)+" was found to be ours")
 }

@@ -23,6 +23,9 @@ func entryOf(p fleet.Proxy, rejected string, old *fleet.Entry, slots *[]store.Sl
 	if rejected != "" {
 		// What the document says is not to be trusted: all stays as it was, but for the gate.
 		e.Gate, e.GateReason = fleet.GateRejected, firstLine(rejected)
+		if old == nil {
+			e.Ceiling = fleetMaxLeases // nobody knows up to where there are leases
+		}
 	} else {
 		describe(&e, p)
 		e.Capacity, e.Ceiling = capacityOf(e.MaxLeases, old, slots, now)

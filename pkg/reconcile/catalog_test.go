@@ -394,6 +394,18 @@ func TestLeasesOnOlderInstancesEndWhenTheyShould(t *testing.T) {
 	assert.Zero(t, first.DrainDeadline)
 }
 
+func TestARejectedDocumentWithoutAnEntryIsCountedWhenItIsMended(t *testing.T) {
+	t.Parallel()
+	p := viewOf(serving(1)).Proxy
+	e := entryOf(p, "spec: must be set", nil, nil, start)
+	assert.Equal(t, fleet.GateRejected, e.Gate)
+	assert.Equal(t, "spec: must be set", e.GateReason)
+	assert.Zero(t, e.Capacity)
+	assert.True(t, needsSlots(5, &e, start.Add(time.Hour)))
+	mended := entryOf(p, "", &e, live(0, 6), start.Add(30*time.Second))
+	assert.EqualValues(t, 4, mended.Capacity)
+}
+
 func TestIdentitiesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	derived := func(name string, created time.Time) string { return fleet.UID(testDatabase, "proxies/"+name, created) }

@@ -438,7 +438,7 @@ func TestChaos(t *testing.T) {
 		require.Empty(t, c.faults)
 		return
 	}
-	seeds := *chaosSeeds
+	seeds := *chaosSeeds / slower
 	if testing.Short() {
 		seeds = min(seeds, 60)
 	}

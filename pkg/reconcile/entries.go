@@ -77,7 +77,7 @@ func (r *run) slotsForCapacity(ctx context.Context) (map[string][]store.Slot, er
 		if at, ok := r.catalog[name]; ok {
 			old = &at.entry
 		}
-		if needsSlots(p.Spec.MaxLeasesOrDefault(), old, now) {
+		if r.rejected(p) == "" && needsSlots(p.Spec.MaxLeasesOrDefault(), old, now) {
 			out[name] = nil
 		}
 	}

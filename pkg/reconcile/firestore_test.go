@@ -41,7 +41,7 @@ var firestoreSeeds = flag.Int("chaos.firestore", 3, "how many seeds the chaos te
 // TestChaosOnFirestore runs a few seeds of the same storm on the real store.
 func TestChaosOnFirestore(t *testing.T) {
 	bad, n := 0, *firestoreSeeds
-	if testing.Short() {
+	if testing.Short() || slower > 1 {
 		n = min(n, 1)
 	}
 	for seed := range n {

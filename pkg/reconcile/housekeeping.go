@@ -27,13 +27,15 @@ func (r *run) orphans() []orphan {
 
 // sweepOrphans deletes the orphans that are due.
 func (r *run) sweepOrphans(ctx context.Context) {
-	instances, incomplete := 0, map[string]bool{}
+	instances, incomplete := map[string]bool{}, map[string]bool{} // by name: two providers may share an account
 	for name, l := range r.listings {
-		instances += len(l.instances)
 		incomplete[name] = l.partial
+		for _, i := range l.instances {
+			instances[i.Name] = true
+		}
 	}
 	found := r.orphans()
-	due, known, stop := sweep(found, r.lock.Orphans, instances, incomplete, r.now())
+	due, known, stop := sweep(found, r.lock.Orphans, len(instances), incomplete, r.now())
 	r.tally.foundOrphans(len(found), known, stop)
 	for _, o := range due {
 		if !r.inTime(ctx, r.hard) {

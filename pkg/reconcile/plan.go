@@ -70,6 +70,9 @@ func (p *planner) row() Row {
 	if !p.Proxy.DeleteTime.IsZero() {
 		return p.removal()
 	}
+	if d := p.s.Drain; d != nil && d.Reason == drainDeleted {
+		p.s.Drain = nil // somebody took the deletion back; should it come again, it has its whole time
+	}
 	if len(p.Faults) > 0 {
 		return p.invalid(p.Faults)
 	}

@@ -311,7 +311,7 @@ var propertySeeds = flag.Int("plan.seeds", 4000, "from how many states the prope
 // is left to do.
 func TestPlanFromAnyStateComesToRestAndBreaksNothing(t *testing.T) {
 	t.Parallel()
-	seeds := *propertySeeds
+	seeds := *propertySeeds / slower
 	if testing.Short() {
 		seeds = min(seeds, 400)
 	}

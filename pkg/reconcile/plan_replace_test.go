@@ -310,6 +310,7 @@ func adoptRows() []planRow {
 		}},
 		{"an instance of somebody else is never ours", RowCreate, viewOf(noStatus, listed(1, runningState), func(v *View) { v.Listed[0].Owner = "x" }), nil},
 		{"nor one of another Proxy", RowCreate, viewOf(noStatus, listed(1, runningState), func(v *View) { v.Listed[0].UID = "x" }), nil},
+		{"an adopted instance of unknown age is not old", RowProvisioning, viewOf(noStatus, found(1, provisioningState), func(v *View) { v.Facts[nameP(1)].Seen.CreateTime = time.Time{} }), nil},
 		{"adoption keeps the cap", RowRunning, viewOf(noStatus, found(1, runningState), fullCloud), func(t *testing.T, d Decision) { assert.Empty(t, d.Actions) }},
 	}
 }

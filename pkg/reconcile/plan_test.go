@@ -187,6 +187,9 @@ func restingRows() []planRow {
 			_, warned := d.Status.Conditions.Get(fleet.ConditionExitAddressShared)
 			assert.False(t, warned)
 		}},
+		{"a deletion that was taken back leaves no drain behind", RowExternal, viewOf(external, draining("Deleted", 0, -time.Hour)), func(t *testing.T, d Decision) {
+			assert.Nil(t, d.Status.Drain)
+		}},
 		{"a status that is another document's is dropped", RowCreate, viewOf(serving(1), func(v *View) {
 			v.UID, v.Listed, v.Entry = "another-uid", nil, nil
 		}), func(t *testing.T, d Decision) {

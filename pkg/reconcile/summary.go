@@ -50,8 +50,11 @@ type Failure struct {
 
 const skippedLocked = "locked"
 
-// maxFailures bounds what a summary quotes.
-const maxFailures = 10
+// What a summary quotes is bounded: it is stored in one document.
+const (
+	maxFailures = 10
+	maxMessage  = 2500 // bytes; a panic's stack is longer than most errors
+)
 
 // The kinds of actions.
 const (
@@ -125,7 +128,7 @@ func (t *tally) failed(proxy, class, message string) {
 	t.change(func(s *Summary) {
 		s.Errors[class]++
 		if len(s.Failures) < maxFailures {
-			s.Failures = append(s.Failures, Failure{Proxy: proxy, Class: class, Message: message})
+			s.Failures = append(s.Failures, Failure{Proxy: proxy, Class: class, Message: clip(message, maxMessage)})
 		}
 	})
 }
