@@ -29,7 +29,8 @@ func DecodeDocument(name string, raw map[string]any) fleet.Proxy {
 		value := raw[key]
 		switch key {
 		case FieldLabels:
-			p.Labels = decodeLabels(value, fault)
+			labels, faults := fleet.DecodeLabels(value)
+			p.Labels, p.Broken = labels, append(p.Broken, faults...)
 		case FieldSpec:
 			spec, ok := value.(map[string]any)
 			if !ok {
@@ -44,34 +45,13 @@ func DecodeDocument(name string, raw map[string]any) fleet.Proxy {
 			p.RotateTime = decodeTime(value, key, fault)
 		case FieldStatus:
 		default:
-			fault(key, "unknown key")
+			fault(fleet.PrintableKey(key), "unknown key")
 		}
 	}
 	if _, ok := raw[FieldSpec]; !ok {
 		fault("spec", "must be set")
 	}
 	return p
-}
-
-func decodeLabels(value any, fault func(path, format string, args ...any)) map[string]string {
-	if value == nil {
-		return nil
-	}
-	m, ok := value.(map[string]any)
-	if !ok {
-		fault("metadata.labels", "must be an object")
-		return nil
-	}
-	labels := make(map[string]string, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		s, ok := m[k].(string)
-		if !ok {
-			fault("metadata.labels."+k, "must be a string")
-			continue
-		}
-		labels[k] = s
-	}
-	return labels
 }
 
 func decodeTime(value any, path string, fault func(path, format string, args ...any)) time.Time {

@@ -3,7 +3,6 @@ package store
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
@@ -60,6 +59,13 @@ func takeConditions(have *fleet.Conditions, want fleet.Conditions, owns func(fle
 	*have = out
 }
 
+// ConditionTypes returns every type of condition, in the order in which stores return them.
+func ConditionTypes() []fleet.ConditionType {
+	return []fleet.ConditionType{
+		fleet.ConditionAccepted, fleet.ConditionProvisioned, fleet.ConditionHealthy, fleet.ConditionReady, fleet.ConditionExitAddressShared,
+	}
+}
+
 // HasStatus reports whether writing the fields of want over have would change nothing: so a write that
 // was repeated by the client, and conflicts with itself, is known.
 func HasStatus(have, want fleet.Status, fields StatusFields) bool {
@@ -67,7 +73,7 @@ func HasStatus(have, want fleet.Status, fields StatusFields) bool {
 }
 
 // NormalStatus returns s in the form in which all stores give it back, so that statuses can be compared:
-// times in UTC microseconds, conditions by type, empty lists nil.
+// times in UTC microseconds, conditions in the order of ConditionTypes, empty lists nil.
 func NormalStatus(s fleet.Status) fleet.Status {
 	s = s.Clone()
 	for _, i := range []*fleet.Instance{s.Instance, s.Next} {
@@ -90,7 +96,10 @@ func NormalStatus(s fleet.Status) fleet.Status {
 	for i := range s.Events {
 		normalTimes(&s.Events[i].Time)
 	}
-	slices.SortFunc(s.Conditions, func(a, b fleet.Condition) int { return strings.Compare(string(a.Type), string(b.Type)) })
+	order := ConditionTypes()
+	slices.SortStableFunc(s.Conditions, func(a, b fleet.Condition) int {
+		return slices.Index(order, a.Type) - slices.Index(order, b.Type)
+	})
 	for i := range s.Conditions {
 		normalTimes(&s.Conditions[i].LastTransitionTime)
 	}

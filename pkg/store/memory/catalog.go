@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 type shard struct {
-	entries map[string]fleet.Entry // replaced as a whole with every write, so that readers may share it
+	entries map[string]fleet.Entry
 	version time.Time
 }
 
@@ -23,7 +24,12 @@ func (s *Store) ReadCatalog(ctx context.Context) ([]store.Shard, error) {
 	defer s.mu.Unlock()
 	var out []store.Shard
 	for _, id := range slices.Sorted(maps.Keys(s.shards)) {
-		out = append(out, store.Shard{ID: id, Entries: maps.Clone(s.shards[id].entries), Version: s.shards[id].version})
+		have := s.shards[id]
+		entries := make(map[string]fleet.Entry, len(have.entries))
+		for name, e := range have.entries {
+			entries[name] = cloneEntry(e)
+		}
+		out = append(out, store.Shard{ID: id, Entries: entries, Version: have.version})
 	}
 	return out, nil
 }
@@ -35,40 +41,54 @@ func (s *Store) WriteShard(ctx context.Context, sh store.Shard, put map[string]f
 	}
 	defer s.mu.Unlock()
 	have, ok := s.shards[sh.ID]
-	if !ok && sh.Version.IsZero() {
-		have = &shard{}
+	switch {
+	case !ok && sh.Version.IsZero():
+		have = &shard{entries: map[string]fleet.Entry{}, version: s.commit()}
 		s.shards[sh.ID] = have
-	} else if !ok || !have.version.Equal(sh.Version) {
+		for name, e := range put {
+			have.entries[name] = cloneEntry(e)
+		}
+		return have.version, nil
+	case !ok || !have.version.Equal(sh.Version):
 		return time.Time{}, store.ErrConflict
 	}
-	s.change(have, func(entries map[string]fleet.Entry) {
-		for name, e := range put {
-			entries[name] = cloneEntry(e)
-		}
-		for _, name := range drop {
-			delete(entries, name)
-		}
-	})
+	changed := false
+	for name, e := range put {
+		changed = have.set(name, cloneEntry(e)) || changed
+	}
+	for _, name := range drop {
+		_, there := have.entries[name]
+		delete(have.entries, name)
+		changed = changed || there
+	}
+	if changed {
+		have.version = s.commit()
+	}
 	return have.version, nil
+}
+
+// set stores an entry and reports whether that changes anything: what does not keeps the version.
+func (sh *shard) set(name string, e fleet.Entry) (changed bool) {
+	have, there := sh.entries[name]
+	if there && reflect.DeepEqual(have, e) {
+		return false
+	}
+	sh.entries[name] = e
+	return true
 }
 
 // SetVerdict implements store.Catalog.
 func (s *Store) SetVerdict(ctx context.Context, id int, name string, v fleet.Verdict) error {
-	return s.setEntry(ctx, id, name, func(e *fleet.Entry) {
-		v.Since = micros(v.Since)
-		e.Verdict = v
-	})
+	return s.setEntry(ctx, id, name, func(e *fleet.Entry) { e.Verdict = v })
 }
 
 // SetQuarantine implements store.Catalog.
 func (s *Store) SetQuarantine(ctx context.Context, id int, name, target string, until time.Time) error {
 	return s.setEntry(ctx, id, name, func(e *fleet.Entry) {
-		q := maps.Clone(e.Quarantine)
-		if q == nil {
-			q = map[string]time.Time{}
+		if e.Quarantine == nil {
+			e.Quarantine = map[string]time.Time{}
 		}
-		q[fleet.QuarantineKey(target)] = micros(until)
-		e.Quarantine = q
+		e.Quarantine[fleet.QuarantineKey(target)] = until
 	})
 }
 
@@ -81,29 +101,10 @@ func (s *Store) setEntry(ctx context.Context, id int, name string, set func(*fle
 	if !ok {
 		return store.ErrNotFound
 	}
-	s.change(have, func(entries map[string]fleet.Entry) {
-		e := entries[name]
-		set(&e)
-		entries[name] = e
-	})
+	e := cloneEntry(have.entries[name])
+	set(&e)
+	if have.set(name, cloneEntry(e)) {
+		have.version = s.commit()
+	}
 	return nil
-}
-
-func (s *Store) change(have *shard, change func(map[string]fleet.Entry)) {
-	entries := maps.Clone(have.entries)
-	if entries == nil {
-		entries = map[string]fleet.Entry{}
-	}
-	change(entries)
-	have.entries, have.version = entries, s.commit()
-}
-
-// cloneEntry copies what the caller may go on changing.
-func cloneEntry(e fleet.Entry) fleet.Entry {
-	e.Labels, e.Quarantine = maps.Clone(e.Labels), maps.Clone(e.Quarantine)
-	if e.Credentials != nil {
-		c := *e.Credentials
-		e.Credentials = &c
-	}
-	return e
 }

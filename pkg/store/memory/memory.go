@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 )
 
@@ -17,8 +16,8 @@ type Store struct {
 	mu       sync.Mutex
 	last     time.Time // the latest commit
 	proxies  map[string]*document
-	slots    map[string]store.Slot
-	slotIDs  []string // sorted
+	slots    map[string]map[int]slot // by proxy; one that has no slots any more stays, empty
+	slotsOf  []string                // the keys of slots, in the order of their slots' ids
 	requests map[string]store.Request
 	bans     map[banKey][]ban
 	shards   map[int]*shard
@@ -32,7 +31,7 @@ var _ store.Store = (*Store)(nil)
 // at least.
 func New(now func() time.Time) *Store {
 	return &Store{
-		now: now, proxies: map[string]*document{}, slots: map[string]store.Slot{}, requests: map[string]store.Request{},
+		now: now, proxies: map[string]*document{}, slots: map[string]map[int]slot{}, requests: map[string]store.Request{},
 		bans: map[banKey][]ban{}, shards: map[int]*shard{},
 	}
 }
@@ -63,7 +62,7 @@ func (s *Store) lock(ctx context.Context) error {
 
 // commit returns the time of the next commit: it only grows.
 func (s *Store) commit() time.Time {
-	t := s.now().UTC().Truncate(time.Microsecond)
+	t := micros(s.now())
 	if !t.After(s.last) {
 		t = s.last.Add(time.Microsecond)
 	}
@@ -71,9 +70,4 @@ func (s *Store) commit() time.Time {
 	return t
 }
 
-// document is one stored Proxy; raw is what people wrote.
-type document struct {
-	raw    map[string]any
-	proxy  fleet.Proxy // decoded from raw, with the status; its spec is shared and never changed
-	status fleet.Status
-}
+func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

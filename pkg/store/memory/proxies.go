@@ -3,17 +3,26 @@ package memory
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 )
 
+// document is one stored Proxy.
+type document struct {
+	raw    map[string]any // what people wrote
+	proxy  fleet.Proxy    // decoded from raw; without its status
+	status fleet.Status   // in the normal form
+}
+
+// get returns a copy that its caller may change.
 func (d *document) get() fleet.Proxy {
 	p := d.proxy
 	p.Labels = maps.Clone(p.Labels)
+	p.Spec = cloneSpec(p.Spec)
 	p.Broken = slices.Clone(p.Broken)
 	p.Status = d.status.Clone()
 	return p
@@ -26,10 +35,9 @@ func (s *Store) ListProxies(ctx context.Context) ([]fleet.Proxy, error) {
 	}
 	defer s.mu.Unlock()
 	out := make([]fleet.Proxy, 0, len(s.proxies))
-	for _, d := range s.proxies {
-		out = append(out, d.get())
+	for _, name := range slices.Sorted(maps.Keys(s.proxies)) {
+		out = append(out, s.proxies[name].get())
 	}
-	slices.SortFunc(out, func(a, b fleet.Proxy) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -53,15 +61,22 @@ func (s *Store) WriteStatus(ctx context.Context, p fleet.Proxy, fields store.Sta
 	}
 	defer s.mu.Unlock()
 	d, ok := s.proxies[p.Name]
-	if !ok || !d.proxy.UpdateTime.Equal(p.UpdateTime) {
-		if ok && store.HasStatus(d.status, p.Status, fields) {
+	if !ok {
+		return p, store.ErrConflict
+	}
+	same := store.HasStatus(d.status, p.Status, fields)
+	if !d.proxy.UpdateTime.Equal(p.UpdateTime) {
+		if same {
 			return d.get(), nil
 		}
 		return p, store.ErrConflict
 	}
-	d.status = store.MergeStatus(d.status, p.Status.Clone(), fields)
-	d.proxy.UpdateTime = s.commit()
-	return d.get(), nil
+	if !same {
+		d.status = store.NormalStatus(store.MergeStatus(d.status, p.Status, fields))
+		d.proxy.UpdateTime = s.commit()
+	}
+	p.UpdateTime = d.proxy.UpdateTime
+	return p, nil
 }
 
 // RemoveProxy implements store.Proxies.
@@ -87,7 +102,7 @@ func (s *Store) CreateProxy(ctx context.Context, name string, e store.Edit) (fle
 	if _, ok := s.proxies[name]; ok {
 		return fleet.Proxy{}, store.ErrExists
 	}
-	return s.put(name, edited(map[string]any{}, e)).get(), nil
+	return s.put(name, edited(nil, e)).get(), nil
 }
 
 // EditProxy implements store.Operators.
@@ -107,30 +122,30 @@ func (s *Store) EditProxy(ctx context.Context, name string, e store.Edit, ifVers
 }
 
 func edited(raw map[string]any, e store.Edit) map[string]any {
-	out := maps.Clone(raw)
+	out := map[string]any{}
+	maps.Copy(out, raw)
 	if e.Labels != nil {
-		labels := map[string]any{}
-		for k, v := range e.Labels {
-			labels[k] = v
-		}
-		out[store.FieldLabels] = labels
+		out[store.FieldLabels] = natural(e.Labels)
 	}
 	if e.Spec != nil {
-		out[store.FieldSpec] = deepCopy(e.Spec)
+		out[store.FieldSpec] = natural(e.Spec)
 	}
 	if !e.DeleteTime.IsZero() {
-		out[store.FieldDeleteTime] = e.DeleteTime
+		out[store.FieldDeleteTime] = natural(e.DeleteTime)
 	}
 	if !e.RotateTime.IsZero() {
-		out[store.FieldRotateTime] = e.RotateTime
+		out[store.FieldRotateTime] = natural(e.RotateTime)
 	}
 	return out
 }
 
-// put stores what people wrote; the status stays as it is.
+// put stores what people wrote, raw; the status stays as it is.
 func (s *Store) put(name string, raw map[string]any) *document {
-	at := s.commit()
 	d := s.proxies[name]
+	if d != nil && reflect.DeepEqual(d.raw, raw) {
+		return d // what changes nothing keeps the version
+	}
+	at := s.commit()
 	if d == nil {
 		d = &document{}
 		d.proxy.CreateTime = at
@@ -141,51 +156,4 @@ func (s *Store) put(name string, raw map[string]any) *document {
 	d.proxy = store.DecodeDocument(name, raw)
 	d.proxy.CreateTime, d.proxy.UpdateTime = created, at
 	return d
-}
-
-// PutRaw stores a document as somebody might edit it by hand: fields labels, spec and the like hold
-// whatever they hold. The status stays, unless doc has one of its own: then it is lost, as one that
-// does not decode is.
-func (s *Store) PutRaw(name string, doc map[string]any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := s.put(name, deepCopy(doc).(map[string]any))
-	if _, ok := doc[store.FieldStatus]; ok {
-		d.status = fleet.Status{}
-	}
-}
-
-// WipeStatus loses a status, as an operator might.
-func (s *Store) WipeStatus(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d, ok := s.proxies[name]; ok {
-		d.status = fleet.Status{}
-		d.proxy.UpdateTime = s.commit()
-	}
-}
-
-// Remove removes a document without asking the plane, as an operator might.
-func (s *Store) Remove(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.proxies, name)
-}
-
-func deepCopy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			out[k] = deepCopy(x)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = deepCopy(x)
-		}
-		return out
-	}
-	return v
 }

@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"crawl.example.com/proxyfleet/pkg/store"
@@ -29,17 +27,15 @@ func (s *Store) UnlockRun(ctx context.Context, r store.Run) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if r.Fence != s.run.Fence {
+	switch {
+	case r.Fence != s.run.Fence:
+		return store.ErrConflict
+	case s.run.Holder == "" && s.run.EndTime.Equal(micros(r.EndTime)):
+		return nil // it was this very call, repeated
+	case s.run.Holder == "":
 		return store.ErrConflict
 	}
-	if s.run.Holder == "" {
-		if s.run.EndTime.Equal(micros(r.EndTime)) {
-			return nil // a repeated commit
-		}
-		return store.ErrConflict
-	}
-	r.Holder, r.ExpireTime = "", time.Time{}
-	r.EndTime = micros(r.EndTime)
+	r.Holder, r.ExpireTime, r.EndTime = "", time.Time{}, micros(r.EndTime)
 	r.Version = s.commit()
 	s.run = cloneRun(r)
 	return nil
@@ -52,9 +48,4 @@ func (s *Store) GetRun(ctx context.Context) (store.Run, error) {
 	}
 	defer s.mu.Unlock()
 	return cloneRun(s.run), nil
-}
-
-func cloneRun(r store.Run) store.Run {
-	r.Orphans, r.Cooldowns, r.Summary = maps.Clone(r.Orphans), maps.Clone(r.Cooldowns), slices.Clone(r.Summary)
-	return r
 }
