@@ -36,9 +36,9 @@ func TestEmulatorsStartOnFreePortsAndEndWhenStopped(t *testing.T) {
 			require.Error(t, syscall.Kill(e.Pid(), 0))
 			_, err = net.Dial("tcp", e.Host)
 			require.Error(t, err)
-			archives, err := filepath.Glob(filepath.Join(in.Cache, "classes-*.jsa"))
+			partial, err := filepath.Glob(filepath.Join(in.Cache, "*.jsa.*"))
 			require.NoError(t, err)
-			require.NotEmpty(t, archives, "the first run leaves its classes for the next one")
+			require.Empty(t, partial, "an archive that was not finished in time is not left behind")
 		})
 	}
 }
