@@ -166,7 +166,10 @@ func (c *chaos) checkLeases(i provider.Instance) {
 
 // checkFence: only the run that holds the lock may change anything.
 func (c *chaos) checkFence(p *player, what string) {
-	if c.calm {
+	c.mu.Lock()
+	calm := c.calm
+	c.mu.Unlock()
+	if calm {
 		return
 	}
 	if c.holder != p {

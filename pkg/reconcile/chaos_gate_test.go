@@ -49,9 +49,14 @@ type pending struct {
 	fate   chan fate
 }
 
-// call asks the scheduler what becomes of do, and does it.
-func (p *player) call(ctx context.Context, label string, do func()) error {
+// call asks the scheduler what becomes of a call, and has it take effect.
+func (p *player) call(ctx context.Context, label string, effect func()) error {
 	c := p.chaos
+	do := func() { // once all is calm, calls are made side by side
+		c.effects.Lock()
+		defer c.effects.Unlock()
+		effect()
+	}
 	switch c.gate(ctx, p, label) {
 	case fateDo:
 		do()

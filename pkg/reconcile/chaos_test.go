@@ -36,6 +36,7 @@ type chaos struct {
 	step  int
 	trace func(format string, args ...any)
 
+	effects sync.Mutex // held while a call takes effect
 	mu      sync.Mutex
 	waiting []*pending
 	lates   []late
@@ -236,6 +237,7 @@ func (c *chaos) storm(steps int) {
 
 // settle ends all trouble and runs until nothing changes any more.
 func (c *chaos) settle() {
+	synctest.Wait()
 	c.mu.Lock()
 	waiting := c.waiting
 	c.waiting, c.calm = nil, true
