@@ -254,13 +254,15 @@ func (c *chaos) checkCapacity(e fleet.Entry, taken store.Slot) {
 }
 
 func (c *chaos) release() {
-	for _, id := range slices.Sorted(maps.Keys(c.leases)) {
-		if s, err := c.store.GetSlot(own(), c.leases[id].slot.Proxy, c.leases[id].slot.N); err == nil && s.LeaseID == id {
-			_ = c.store.DeleteSlot(own(), s)
-		}
-		delete(c.leases, id)
+	ids := slices.Sorted(maps.Keys(c.leases))
+	if len(ids) == 0 {
 		return
 	}
+	id := ids[0]
+	if s, err := c.store.GetSlot(own(), c.leases[id].slot.Proxy, c.leases[id].slot.N); err == nil && s.LeaseID == id {
+		_ = c.store.DeleteSlot(own(), s)
+	}
+	delete(c.leases, id)
 }
 
 // judge writes verdicts as the health function would.
