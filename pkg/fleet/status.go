@@ -131,7 +131,7 @@ type Retry struct {
 	Class     string    `json:"class" firestore:"class"` // NotFound, QuotaExceeded, Transient or Permanent
 	Reason    string    `json:"reason,omitempty" firestore:"reason,omitempty"`
 	Message   string    `json:"message,omitempty" firestore:"message,omitempty"`
-	SpecHash  string    `json:"specHash,omitempty" firestore:"specHash,omitempty"` // the hash that Permanent is latched for
+	SpecHash  string    `json:"specHash,omitempty" firestore:"specHash,omitempty"` // the hash that was refused: another one is tried at once
 }
 
 // Event is one turn in a Proxy's fate.

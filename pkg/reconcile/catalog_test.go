@@ -423,6 +423,45 @@ func TestIdentitiesAreKeptApart(t *testing.T) {
 	}, uids)
 }
 
+func TestInstancesOfOthersAreNeverSeen(t *testing.T) {
+	t.Parallel()
+	ours := provider.Instance{Name: "ours", Owner: testOwner, UID: "u"}
+	l := newListing([]provider.Instance{ours, {Name: "theirs", Owner: "x", UID: "u"}, {Name: "nobodys", UID: "u"}}, testOwner, nil)
+	assert.Equal(t, []provider.Instance{ours}, l.instances, "whatever a provider lists")
+	assert.Equal(t, map[string][]provider.Instance{"u": {ours}}, l.byUID)
+	leaky := map[string]listing{"main": {instances: []provider.Instance{ours, {Name: "theirs", Owner: "x"}, {Name: "nobodys"}}}}
+	found := findOrphans(leaky, testOwner, nil, nil)
+	require.Len(t, found, 1)
+	assert.Equal(t, "ours", found[0].Name)
+	assert.Empty(t, findOrphans(leaky, testOwner, map[string]bool{"u": true}, nil), "a document has the uid")
+	assert.Empty(t, findOrphans(leaky, testOwner, nil, map[string]bool{"ours": true}), "a document names it")
+	twice := map[string]listing{"a": {instances: []provider.Instance{ours}}, "b": {instances: []provider.Instance{ours}}}
+	assert.Len(t, findOrphans(twice, testOwner, nil, nil), 1, "two providers may share an account")
+}
+
+func TestWhatAListingSaysOfItself(t *testing.T) {
+	t.Parallel()
+	i := []provider.Instance{{Name: "i", Owner: testOwner}}
+	for _, row := range []struct {
+		promise                  string
+		instances                []provider.Instance
+		err                      error
+		blind, partial, brokeOff bool
+		silent                   map[string]bool
+	}{
+		{"all", i, nil, false, false, false, map[string]bool{}},
+		{"some zones were silent", i, &provider.IncompleteError{Unreachable: []string{"zones/r1-a", "r1-b"}}, false, true, false, map[string]bool{"r1-a": true, "r1-b": true}},
+		{"silent zones and nothing seen", nil, &provider.IncompleteError{Unreachable: []string{"r1-a"}}, false, true, false, map[string]bool{"r1-a": true}},
+		{"it broke off", i, &provider.IncompleteError{Err: errTransient}, false, true, true, map[string]bool{}},
+		{"it broke off before anything", nil, &provider.IncompleteError{Err: errTransient}, true, true, true, map[string]bool{}},
+		{"it failed", nil, errPermanent, true, true, true, map[string]bool{}},
+	} {
+		l := newListing(row.instances, testOwner, row.err)
+		assert.Equal(t, []bool{row.blind, row.partial, row.brokeOff}, []bool{l.blind, l.partial, l.brokeOff}, row.promise)
+		assert.Equal(t, row.silent, l.silent, row.promise)
+	}
+}
+
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	old := start.Add(-time.Hour)

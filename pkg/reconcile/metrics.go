@@ -31,6 +31,12 @@ const (
 	outcomeFailed    = "failed"      // could not lock, read or list
 )
 
+// errorLabels are the classes of errors as labels, in the form of those of provider calls.
+var errorLabels = map[string]string{
+	classNotFound: "not_found", classQuota: "quota_exceeded", classTransient: "transient", classPermanent: "permanent",
+	errorStore: "store", errorCatalog: "catalog", errorPanic: "panic", errorTime: "timeout",
+}
+
 // NewMetrics registers the metrics of reconcile with reg.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
@@ -69,8 +75,8 @@ func (m *Metrics) start() {
 	for _, r := range Reasons() {
 		m.replacements.WithLabelValues(string(r))
 	}
-	for _, c := range []string{classNotFound, classQuota, classTransient, classPermanent, errorStore, errorCatalog, errorPanic, errorTime} {
-		m.errors.WithLabelValues(c)
+	for _, label := range errorLabels {
+		m.errors.WithLabelValues(label)
 	}
 }
 
@@ -97,7 +103,7 @@ func (m *Metrics) ran(s Summary, err error, took time.Duration) {
 		m.replacements.WithLabelValues(reason).Add(float64(n))
 	}
 	for class, n := range s.Errors {
-		m.errors.WithLabelValues(class).Add(float64(n))
+		m.errors.WithLabelValues(errorLabels[class]).Add(float64(n))
 	}
 	if err == nil {
 		m.lastSuccess.Set(float64(s.Start.Add(took).UnixMilli()) / 1000)

@@ -56,7 +56,7 @@ func sweep(orphans []orphan, before map[string]time.Time, instances int, incompl
 		known[o.key()] = since
 		age := now.Sub(o.CreateTime)
 		gone := o.State == provider.StateStopping || o.State == provider.StateUnknown
-		if earlier && now.Sub(since) >= orphanGrace && age >= orphanGrace && !gone {
+		if now.Sub(since) >= orphanGrace && age >= orphanGrace && !gone { // so an earlier run has seen it, too
 			due = append(due, o)
 		}
 	}

@@ -305,7 +305,7 @@ func (m *model) rests() error {
 	return nil
 }
 
-var propertySeeds = flag.Int("plan.seeds", 4000, "from how many states the property test of Plan sets out")
+var propertySeeds = flag.Int("plan.seeds", 2000, "from how many states the property test of Plan sets out")
 
 // TestPlanFromAnyStateComesToRestAndBreaksNothing draws states, possible or not, and runs until nothing
 // is left to do.

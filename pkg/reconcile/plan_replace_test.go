@@ -241,6 +241,9 @@ func deleteRows() []planRow {
 		}},
 		{"what is stopping is waited for", RowTakeDown, going(func(v *View) { v.Listed[0] = real(v, 1, stoppingState) }, slots()), func(t *testing.T, d Decision) { assert.Empty(t, d.Actions) }},
 		{"a listing is not believed that it is gone", RowAsk, going(func(v *View) { v.Listed = nil }, slots()), asked(nameP(1))},
+		{"also in a zone that is silent", RowAsk, going(func(v *View) {
+			v.Listed, v.Cloud.Partial, v.Cloud.Silent = nil, true, map[string]bool{"r1-a": true}
+		}, slots()), asked(nameP(1))},
 		{"while the cloud does not answer nothing is removed", RowUncertain, going(func(v *View) { v.Listed = nil }, slots(), fact(1, Fact{GetErr: errTransient})), nil},
 		{"nor in an unknown state", RowUncertain, going(func(v *View) { v.Listed[0] = real(v, 1, unknownState) }, slots()), func(t *testing.T, d Decision) { assert.Empty(t, d.Actions) }},
 		{"nor when the provider cannot be listed", RowUncertain, going(func(v *View) { v.Cloud.Blind, v.Listed = true, nil }, slots()), nil},

@@ -460,7 +460,7 @@ func TestRunsAreCountedByOutcome(t *testing.T) {
 	for outcome, want := range map[string]float64{outcomeSkipped: 1, outcomeOutOfTime: 1, outcomeFailed: 1, outcomeDone: 1} {
 		assert.InDelta(t, want, testutil.ToFloat64(m.runs.WithLabelValues(outcome)), 0, outcome)
 	}
-	assert.EqualValues(t, 2, testutil.ToFloat64(m.errors.WithLabelValues(errorStore)))
+	assert.EqualValues(t, 2, testutil.ToFloat64(m.errors.WithLabelValues("store")))
 	var none *Metrics
 	none.ran(Summary{}, nil, 0)
 	none.observe(nil, nil, Summary{})

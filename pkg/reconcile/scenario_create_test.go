@@ -152,7 +152,7 @@ func TestSuspiciouslyManyOrphansAreFrozen(t *testing.T) {
 func TestInstancesOnTheSecondPageAreSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const n = 620
+	const n = 520
 	for i := range n {
 		w.put(fmt.Sprintf("p%03d", i), nil)
 	}

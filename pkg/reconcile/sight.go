@@ -30,7 +30,7 @@ func (p *planner) look(i *fleet.Instance) sight {
 		return unsure
 	}
 	found, ok := p.owned[i.Name]
-	if !ok && (p.Cloud.BrokeOff || p.Cloud.Silent[i.Zone]) && i.State == string(provider.StateRunning) && !i.Deleting {
+	if !ok && p.isSilent(i) && i.State == string(provider.StateRunning) && !i.Deleting && p.Proxy.DeleteTime.IsZero() {
 		return unsure // the cloud has trouble enough, and nothing waits for this answer
 	}
 	if !ok {
@@ -55,6 +55,9 @@ func (p *planner) look(i *fleet.Instance) sight {
 	}
 	return seen
 }
+
+// isSilent reports whether the listing had no answer from where i is.
+func (p *planner) isSilent(i *fleet.Instance) bool { return p.Cloud.BrokeOff || p.Cloud.Silent[i.Zone] }
 
 // want asks for a direct look at an instance, once.
 func (p *planner) want(ref provider.Ref) {

@@ -73,7 +73,7 @@ const (
 	errorStore   = "Store"
 	errorCatalog = "Catalog"
 	errorPanic   = "Panic"
-	errorTime    = "OutOfTime"
+	errorTime    = "Timeout"
 )
 
 // callClass sorts an error of a provider.
