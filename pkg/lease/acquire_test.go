@@ -402,6 +402,12 @@ func TestWaitingEndsAtOnceWhenTheRequestCanNeverBeMet(t *testing.T) {
 	r.mustAcquire(Request{RequestID: "x"})
 	_, err := r.acquire(t.Context(), Request{RequestID: "x", TTL: time.Minute, Wait: 30 * time.Second})
 	r.refused(RequestIDReused, err)
+	began := time.Now()
+	_, err = r.acquire(t.Context(), Request{Wait: 30 * time.Second, Filter: Filter{Region: "none"}})
+	r.refused(FilterEmpty, err)
+	_, err = newRig(t, nil).acquire(t.Context(), Request{TTL: time.Minute, Wait: 30 * time.Second})
+	r.refused(NoProxies, err)
+	require.Less(t, time.Since(began), 10*time.Second)
 }
 
 func TestBatchPrefersDistinctProxiesAndGivesWhatThereIs(t *testing.T) {
@@ -425,6 +431,35 @@ func TestBatchPrefersDistinctProxiesAndGivesWhatThereIs(t *testing.T) {
 	require.ElementsMatch(t, ids(b), ids(again), "a repeated batch finds its leases")
 	_, err = r.AcquireBatch(t.Context(), Request{TTL: DefaultTTL}, 5)
 	r.refused(NoCapacity, err)
+}
+
+func TestABatchThatGaveTwoOfOneProxyFindsThemAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(2, 3))
+	ask := Request{TTL: DefaultTTL, RequestID: "b", Filter: Filter{Target: "shop.example"}}
+	b, err := r.AcquireBatch(t.Context(), ask, 5)
+	require.NoError(t, err)
+	require.Len(t, b.Leases, 5)
+	for range 2 {
+		again, err := r.instance(r.store).AcquireBatch(t.Context(), ask, 5)
+		require.NoError(t, err)
+		require.Equal(t, ids(b), ids(again))
+		require.Zero(t, again.Missing)
+	}
+	require.Equal(t, 5, r.live())
+	_, err = r.AcquireBatch(t.Context(), ask, 4)
+	r.refused(RequestIDReused, err)
+	ask.Target = "other.example"
+	_, err = r.AcquireBatch(t.Context(), ask, 5)
+	r.refused(RequestIDReused, err)
+}
+
+func TestABatchOfWhatDoesNotExistSaysWhy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(2, 3))
+	_, err := r.AcquireBatch(t.Context(), Request{TTL: DefaultTTL, Filter: Filter{Region: "none"}}, 5)
+	r.refused(FilterEmpty, err)
+	require.Zero(t, r.live())
 }
 
 func ids(b Batch) []string {

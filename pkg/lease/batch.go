@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"slices"
+	"strconv"
 )
 
 // MaxBatch is how many leases one call may ask for.
@@ -19,34 +20,39 @@ type Batch struct {
 // when r has one, so that a repeated call finds all of them. It waits for the first one only.
 func (s *Service) AcquireBatch(ctx context.Context, r Request, count int) (Batch, error) {
 	b := Batch{Leases: []Lease{}}
-	distinct := true
-	exclude := slices.Clone(r.Exclude)
-	for i := 0; i < count; {
-		one := r
+	one := r
+	one.payload = hash(r.payloadHash(), strconv.Itoa(count))
+	one.Exclude = slices.Clone(r.Exclude)
+	for distinct := true; len(b.Leases) < count; {
 		if r.RequestID != "" {
-			one.RequestID = hash(r.RequestID, string(rune('a'+i)))
-		}
-		one.Filter.Exclude = exclude
-		if i > 0 {
-			one.Wait = 0
+			one.RequestID = hash(r.RequestID, strconv.Itoa(len(b.Leases)))
 		}
 		l, err := s.Acquire(ctx, one)
 		switch {
 		case err == nil:
 			b.Leases = append(b.Leases, l)
+			one.Wait = 0
 			if distinct {
-				exclude = append(exclude, l.Proxy.Name)
+				one.Exclude = append(one.Exclude, l.Proxy.Name)
 			}
-			i++
-		case distinct && len(exclude) > len(r.Exclude) && worthWaiting(err):
-			// Every proxy has given one: now a second one from each will do.
-			distinct, exclude = false, slices.Clone(r.Exclude)
-		case len(b.Leases) == 0 && !distinct || len(b.Leases) == 0:
+		case len(b.Leases) == 0:
 			return b, err
+		case distinct && none(err):
+			// Every proxy has given one: now a second one from each will do.
+			distinct, one.Exclude = false, slices.Clone(r.Exclude)
 		default:
 			b.Missing, b.Reason = count-len(b.Leases), asError(err).Reason
 			return b, nil
 		}
 	}
 	return b, nil
+}
+
+// none reports whether an error says that none is to be had with the request as it was.
+func none(err error) bool {
+	switch asError(err).Reason {
+	case NoCapacity, Contention, NoneHealthy, Quarantined, FilterEmpty:
+		return true
+	}
+	return false
 }

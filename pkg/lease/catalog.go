@@ -2,13 +2,16 @@ package lease
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 )
 
@@ -23,10 +26,14 @@ const (
 
 // view is one copy of the catalog. It is never changed.
 type view struct {
-	at     time.Time // when reading began: what is in it was true then or later
-	all    []Candidate
-	byName map[string]*Candidate
-	ready  int // slots of all ready proxies
+	at      time.Time // when reading began: what is in it was true then or later
+	all     []Candidate
+	byName  map[string]*Candidate
+	targets map[string]bool // that some proxy is kept from, or was lately
+	absent  bool            // there is no catalog, or a part of it cannot be read: who is not in it may still exist
+
+	readyProxies int
+	ready        int // slots of all ready proxies
 
 	mu       sync.Mutex
 	filtered map[string]filtered // by filter, for the life of the copy
@@ -42,26 +49,46 @@ func (v *view) eligible(f Filter, now time.Time) (*Pool, *Error) {
 	if len(f.Exclude) > 0 {
 		return Eligible(v.all, f, now)
 	}
-	key := f.key()
+	key := v.key(f)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	got, ok := v.filtered[key]
 	if !ok {
 		got.pool, got.err = Eligible(v.all, f, now)
-		if len(v.filtered) < 1000 {
+		if len(v.filtered) < maxFiltered {
 			v.filtered[key] = got
 		}
 	}
 	return got.pool, got.err
 }
 
-func (f Filter) key() string {
-	parts := []string{f.Provider, f.Region, f.Target}
-	for k, val := range f.Labels {
-		parts = append(parts, k+"="+val)
+// key is equal for filters that let the same proxies through: targets that have banned no proxy make
+// no difference, and crawls have thousands of them.
+func (v *view) key(f Filter) string {
+	if !v.targets[fleet.QuarantineKey(f.Target)] {
+		f.Target = ""
 	}
-	slices.Sort(parts[3:])
-	return strings.Join(parts, "\x00")
+	return f.key()
+}
+
+// maxFiltered bounds what is remembered by filter: crawlers choose filters.
+const maxFiltered = 1000
+
+// key is equal for equal filters, and for no others: each part is quoted.
+func (f Filter) key() string {
+	var b strings.Builder
+	for _, part := range []string{f.Provider, f.Region, f.Target} {
+		b.WriteString(strconv.Quote(part))
+	}
+	for _, k := range slices.Sorted(maps.Keys(f.Labels)) {
+		b.WriteString(strconv.Quote(k))
+		b.WriteString(strconv.Quote(f.Labels[k]))
+	}
+	b.WriteByte('-')
+	for _, name := range slices.Sorted(slices.Values(f.Exclude)) {
+		b.WriteString(strconv.Quote(name))
+	}
+	return b.String()
 }
 
 // catalog keeps the copy current, reading once however many ask.
@@ -123,20 +150,29 @@ func (c *catalog) read(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{at: at, byName: map[string]*Candidate{}, filtered: map[string]filtered{}}
+	v := &view{at: at, absent: len(shards) == 0, byName: map[string]*Candidate{}, targets: map[string]bool{}, filtered: map[string]filtered{}}
 	for _, s := range shards {
+		v.absent = v.absent || s.Entries == nil
 		for name, e := range s.Entries {
 			v.all = append(v.all, Candidate{Name: name, Shard: s.ID, Entry: e})
+			for target := range e.Quarantine {
+				v.targets[target] = true
+			}
 		}
 	}
 	// In the order of slot documents, so that neighbours here are neighbours in a window query.
 	slices.SortFunc(v.all, func(a, b Candidate) int {
 		return strings.Compare(store.SlotPrefix(a.Name), store.SlotPrefix(b.Name))
 	})
+	before := 0
 	for i := range v.all {
-		v.byName[v.all[i].Name] = &v.all[i]
-		if e := v.all[i].Entry; e.Ready() {
-			v.ready += int(e.Capacity)
+		c := &v.all[i]
+		v.byName[c.Name] = c
+		c.before = before
+		before += c.size()
+		if c.Entry.Ready() {
+			v.readyProxies++
+			v.ready += max(0, int(c.Entry.Capacity))
 		}
 	}
 	c.mu.Lock()

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -105,7 +105,7 @@ func (b *body) fail(e *Error) {
 
 // done returns the first fault; keys that nobody read are one.
 func (b *body) done(known string) error {
-	for key := range b.values {
+	for _, key := range slices.Sorted(maps.Keys(b.values)) {
 		b.fail(invalid(printable(key), "unknown field; known are %s", known))
 	}
 	if b.err != nil {
@@ -157,13 +157,26 @@ func (b *body) labels(key string) map[string]string {
 	if raw == nil {
 		return nil
 	}
-	var m map[string]string
-	if err := json.Unmarshal(raw, &m); err != nil {
+	inner := &body{values: map[string]json.RawMessage{}}
+	inner.parse(raw)
+	labels := make(map[string]string, len(inner.values))
+	for k, value := range inner.values {
+		var s *string
+		if json.Unmarshal(value, &s) != nil || s == nil {
+			inner.fail(invalid(k, "must be a string"))
+			break
+		}
+		labels[k] = *s
+	}
+	switch {
+	case inner.err != nil && inner.err.Field != "body":
+		b.fail(invalid(key, "%s", inner.err.Message))
+	case inner.err != nil:
 		b.fail(invalid(key, "must be an object of strings"))
-	} else if len(m) > maxList {
+	case len(labels) > maxList:
 		b.fail(invalid(key, "must be at most %d", maxList))
 	}
-	return m
+	return labels
 }
 
 func (b *body) list(key string) []string {
@@ -178,86 +191,4 @@ func (b *body) list(key string) []string {
 		b.fail(invalid(key, "must be at most %d", maxList))
 	}
 	return l
-}
-
-const maxList = 100
-
-var (
-	tokenPattern = regexp.MustCompile(`^[\x21-\x7e]+$`)
-	hostPattern  = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]+$`)
-	namePattern  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-)
-
-const acquireFields = "requestId, holder, ttlSeconds, labels, provider, region, exclude, target, stickyKey, waitSeconds"
-
-// acquireRequest reads what POST /v1/leases takes. holder is the default one.
-func (b *body) acquireRequest(holder string) Request {
-	r := Request{
-		RequestID: b.text("requestId", 200, tokenPattern, "visible ASCII characters, such as a UUID"),
-		Holder:    b.text("holder", 200, nil, ""),
-		TTL:       b.ttl(DefaultTTL),
-		StickyKey: b.text("stickyKey", 500, nil, ""),
-		Wait:      time.Duration(b.whole("waitSeconds", 0, 30, 0)) * time.Second,
-		Filter: Filter{
-			Labels:   b.labels("labels"),
-			Provider: b.text("provider", 63, namePattern, "a provider's name"),
-			Region:   b.text("region", 63, namePattern, "a region's name"),
-			Exclude:  b.list("exclude"),
-			Target:   b.target(),
-		},
-	}
-	if r.Holder == "" {
-		r.Holder = holder
-	}
-	return r
-}
-
-func (b *body) ttl(missing time.Duration) time.Duration {
-	low, high := int(MinTTL/time.Second), int(MaxTTL/time.Second)
-	return time.Duration(b.whole("ttlSeconds", low, high, int(missing/time.Second))) * time.Second
-}
-
-func (b *body) target() string {
-	return strings.ToLower(b.text("target", 253, hostPattern, "a host name without scheme and path"))
-}
-
-func (b *body) outcome(required bool) Outcome {
-	o := Outcome(b.text("outcome", 20, nil, ""))
-	switch o {
-	case OutcomeOK, OutcomeBanned, OutcomeTimeout, OutcomeError:
-	case "":
-		if required {
-			b.fail(invalid("outcome", "must be ok, banned, timeout or error"))
-		}
-	default:
-		b.fail(invalid("outcome", "must be ok, banned, timeout or error"))
-	}
-	return o
-}
-
-// queryFilter reads ?label=k=v&state=S of discovery.
-func queryFilter(r *http.Request) (Filter, string, error) {
-	q := r.URL.Query()
-	f := Filter{Labels: map[string]string{}}
-	for key, values := range q {
-		switch key {
-		case "label":
-			for _, v := range values {
-				k, val, ok := strings.Cut(v, "=")
-				if !ok || k == "" {
-					return f, "", invalid("label", "must be k=v")
-				}
-				f.Labels[k] = val
-			}
-		case "state":
-		default:
-			return f, "", invalid(printable(key), "unknown parameter; known are label, state")
-		}
-	}
-	return f, q.Get("state"), nil
-}
-
-// retryAfter is the header's value, whole seconds.
-func retryAfter(d time.Duration) string {
-	return fmt.Sprint(int((d + time.Second - 1) / time.Second))
 }

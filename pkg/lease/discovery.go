@@ -19,7 +19,7 @@ type ProxyView struct {
 	Since       time.Time         `json:"since,omitzero"`
 	MaxLeases   int32             `json:"maxLeases"`
 	Capacity    int32             `json:"capacity"`
-	LiveLeases  *int              `json:"liveLeases,omitempty"` // of one proxy; the list does not read every slot
+	LiveLeases  *int              `json:"liveLeases,omitempty"` // left out of lists while more than mostSlots are taken
 	Quarantined []string          `json:"quarantined,omitempty"`
 }
 
@@ -40,12 +40,22 @@ func (s *Service) Proxies(ctx context.Context, f Filter, state string) ([]ProxyV
 	if err != nil {
 		return nil, err
 	}
+	live, err := s.liveByProxy(ctx)
+	if err != nil {
+		return nil, away(err)
+	}
 	out := []ProxyView{}
 	for i := range v.all {
 		c := &v.all[i]
-		if f.Matches(c.Name, c.Entry) && (state == "" || state == stateOf(c.Entry)) {
-			out = append(out, s.viewOf(c))
+		if !f.Matches(c.Name, c.Entry) || state != "" && state != stateOf(c.Entry) {
+			continue
 		}
+		view := s.viewOf(c)
+		if live != nil {
+			n := live[c.Name]
+			view.LiveLeases = &n
+		}
+		out = append(out, view)
 	}
 	return out, nil
 }
@@ -100,10 +110,10 @@ func (s *Service) Status(ctx context.Context, version string) (Status, error) {
 		st.States[stateOf(v.all[i].Entry)]++
 	}
 	st.Capacity = v.ready
-	if st.LiveLeases, err = s.live(ctx, v.ready); err != nil {
+	if st.LiveLeases, err = s.live(ctx); err != nil {
 		return Status{}, away(err)
 	}
-	st.FreeSlots = max(0, st.Capacity-st.LiveLeases)
+	st.FreeSlots = max(0, v.ready-st.LiveLeases)
 	run, err := s.Store.GetRun(ctx)
 	if err != nil {
 		return Status{}, away(err)
@@ -115,31 +125,67 @@ func (s *Service) Status(ctx context.Context, version string) (Status, error) {
 	return st, nil
 }
 
-// counted is the number of live leases, kept for a second.
-type counted struct {
-	mu sync.Mutex
-	at time.Time
-	n  int
+// kept is a figure from the store that is used again for a while. Callers at the same time share a look.
+type kept[T any] struct {
+	mu    sync.Mutex
+	at    time.Time
+	value T
 }
 
-const countKept = time.Second
-
-// live counts live leases; ready is the number of slots of all ready proxies, for the gauge of free ones.
-func (s *Service) live(ctx context.Context, ready int) (int, error) {
-	s.count.mu.Lock()
-	defer s.count.mu.Unlock()
-	now := s.Now()
-	if !s.count.at.IsZero() && now.Sub(s.count.at) < countKept {
-		return s.count.n, nil
+func (k *kept[T]) get(now time.Time, limit time.Duration, look func() (T, error)) (T, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.at.IsZero() && now.Sub(k.at) < limit {
+		return k.value, nil
 	}
-	n, err := s.Store.CountSlots(ctx, now)
+	value, err := look()
 	if err != nil {
-		return 0, err
+		return value, err
 	}
-	s.count.at, s.count.n = now, int(n)
-	if s.Metrics != nil {
-		s.Metrics.live.Set(float64(n))
-		s.Metrics.free.Set(float64(max(0, ready-int(n))))
+	k.at, k.value = now, value
+	return value, nil
+}
+
+const (
+	countKept = time.Second
+	slotsKept = 5 * time.Second
+	// mostSlots is how many documents a list of proxies may read to tell the live leases of each.
+	mostSlots = 5000
+)
+
+// live counts live leases.
+func (s *Service) live(ctx context.Context) (int, error) {
+	now := s.Now()
+	return s.count.get(now, countKept, func() (int, error) {
+		n, err := s.Store.CountSlots(ctx, now)
+		return int(n), err
+	})
+}
+
+// liveByProxy counts live leases by proxy, nil where there are too many.
+func (s *Service) liveByProxy(ctx context.Context) (map[string]int, error) {
+	now := s.Now()
+	return s.slots.get(now, slotsKept, func() (map[string]int, error) {
+		slots, err := s.Store.SlotsFrom(ctx, "", "", mostSlots+1)
+		if err != nil || len(slots) > mostSlots {
+			return nil, err
+		}
+		live := map[string]int{}
+		for _, slot := range slots {
+			if slot.ExpireTime.After(now) {
+				live[slot.Proxy]++
+			}
+		}
+		return live, nil
+	})
+}
+
+// measure returns the live leases and the free slots of ready proxies.
+func (s *Service) measure(ctx context.Context) (live, free int, err error) {
+	v, err := s.catalog.get(ctx)
+	if err != nil {
+		return 0, 0, err
 	}
-	return int(n), nil
+	live, err = s.live(ctx)
+	return live, max(0, v.ready-live), err
 }

@@ -24,7 +24,7 @@ const fullFor = time.Second
 func (f *fullness) set(key string, why *Error, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.since == nil || len(f.since) > 1000 {
+	if f.since == nil || len(f.since) > maxFiltered {
 		f.since = map[string]found{}
 	}
 	f.since[key] = found{now, why}

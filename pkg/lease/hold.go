@@ -29,8 +29,8 @@ func (s *Service) find(ctx context.Context, id string) (store.Slot, error) {
 // was given back.
 func (s *Service) ended(ctx context.Context, proxy string) *Error {
 	v, err := s.catalog.get(ctx)
-	if err == nil && v.byName[proxy] == nil {
-		return refuse(LeaseRevoked, "the lease has ended: its proxy is gone")
+	if err == nil && v.byName[proxy] == nil && !v.absent {
+		return revoked()
 	}
 	return refuse(LeaseExpired, "the lease has ended: it expired or was given back")
 }
@@ -52,7 +52,11 @@ func (s *Service) Get(ctx context.Context, id string) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
-	l := answer(slot, v.entry(slot.Proxy), nil)
+	e := v.entry(slot.Proxy)
+	if gone(slot, e, s.Now()) {
+		return Lease{}, revoked()
+	}
+	l := answer(slot, e, nil)
 	l.Endpoint = nil
 	return l, nil
 }
@@ -76,16 +80,14 @@ func (s *Service) Renew(ctx context.Context, id string, ttl time.Duration) (Leas
 	}
 	slot, known := s.known.get(proxy, n, id)
 	for range 3 {
-		if !known {
+		// Of a proxy that is not in the catalog the store must say whether the slot is still there.
+		if !known || v.byName[proxy] == nil {
 			if slot, err = s.find(ctx, id); err != nil {
 				return Lease{}, err
 			}
 		}
-		if err := s.alive(slot); err != nil {
+		if err := s.mayRenew(slot, v); err != nil {
 			return Lease{}, err
-		}
-		if revoked(slot, v, proxy, s.Now()) {
-			return Lease{}, refuse(LeaseRevoked, "the lease has ended: its proxy is gone")
 		}
 		want := slot
 		want.ExpireTime = renewed(slot, e, ttl, s.Now())
@@ -104,14 +106,26 @@ func (s *Service) Renew(ctx context.Context, id string, ttl time.Duration) (Leas
 	return Lease{}, refuse(Contention, "the lease is being changed by others; try again")
 }
 
-// revoked reports whether the instance behind a slot cannot be there any more.
-func revoked(slot store.Slot, v *view, proxy string, now time.Time) bool {
-	c := v.byName[proxy]
-	if c == nil {
-		return true
+func (s *Service) mayRenew(slot store.Slot, v *view) error {
+	if err := s.alive(slot); err != nil {
+		return err
 	}
-	return draining(slot, c.Entry) && !c.Entry.DrainDeadline.IsZero() && now.After(c.Entry.DrainDeadline)
+	c := v.byName[slot.Proxy]
+	switch {
+	case c == nil && v.absent:
+		return away(errors.New("the catalog is being rebuilt"))
+	case c == nil, gone(slot, c.Entry, s.Now()):
+		return revoked()
+	}
+	return nil
 }
+
+// gone reports whether the instance that a slot was granted on cannot be there any more.
+func gone(slot store.Slot, e fleet.Entry, now time.Time) bool {
+	return draining(slot, e) && !e.DrainDeadline.IsZero() && now.After(e.DrainDeadline)
+}
+
+func revoked() *Error { return refuse(LeaseRevoked, "the lease has ended: its proxy is gone") }
 
 // renewed is the new expiry of a lease.
 func renewed(slot store.Slot, e fleet.Entry, ttl time.Duration, now time.Time) time.Time {
@@ -128,17 +142,6 @@ func renewed(slot store.Slot, e fleet.Entry, ttl time.Duration, now time.Time) t
 	return until
 }
 
-// Outcome is what a crawl through a lease came to.
-type Outcome string
-
-// The outcomes.
-const (
-	OutcomeOK      Outcome = "ok"
-	OutcomeBanned  Outcome = "banned"
-	OutcomeTimeout Outcome = "timeout"
-	OutcomeError   Outcome = "error"
-)
-
 // Release gives a lease back. Giving back what has ended already is success and touches nobody
 // else's lease.
 func (s *Service) Release(ctx context.Context, id string, outcome Outcome, target string) error {
@@ -147,7 +150,8 @@ func (s *Service) Release(ctx context.Context, id string, outcome Outcome, targe
 		return refuse(LeaseNotFound, "there is no such lease")
 	}
 	slot, known := s.known.get(proxy, n, id)
-	for range 3 {
+	var noted error
+	for try := range 3 {
 		if !known {
 			var err error
 			slot, err = s.Store.GetSlot(ctx, proxy, n)
@@ -158,11 +162,16 @@ func (s *Service) Release(ctx context.Context, id string, outcome Outcome, targe
 				return away(err)
 			}
 		}
+		// Noted first, so that a call which fails half way can be repeated. The slot is freed whatever
+		// becomes of the note.
+		if try == 0 {
+			noted = s.note(ctx, slot, outcome, target)
+		}
 		err := s.Store.DeleteSlot(ctx, slot)
 		if err == nil {
 			s.known.free(slot)
 			s.queue.wake()
-			return s.note(ctx, slot, outcome, target)
+			return noted
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return away(err)
@@ -171,65 +180,4 @@ func (s *Service) Release(ctx context.Context, id string, outcome Outcome, targe
 		known = false
 	}
 	return refuse(Contention, "the lease is being changed by others; try again")
-}
-
-// Report notes what a crawl through a live lease came to, and keeps the lease.
-func (s *Service) Report(ctx context.Context, id string, outcome Outcome, target string) error {
-	proxy, n, ok := ParseID(id)
-	if !ok {
-		return refuse(LeaseNotFound, "there is no such lease")
-	}
-	slot, known := s.known.get(proxy, n, id)
-	if !known {
-		var err error
-		if slot, err = s.find(ctx, id); err != nil {
-			return err
-		}
-	} else if err := s.alive(slot); err != nil {
-		return err
-	}
-	return s.note(ctx, slot, outcome, target)
-}
-
-// A proxy that three distinct leases call banned by a host within half an hour gets no lease for
-// that host for half an hour; other hosts still get it.
-const (
-	bansToQuarantine = 3
-	banWindow        = 30 * time.Minute
-	quarantineTime   = 30 * time.Minute
-)
-
-// note counts an outcome, and quarantines a proxy that a target bans. The report of a lease that
-// names no target goes to the target that the lease was taken for.
-func (s *Service) note(ctx context.Context, slot store.Slot, outcome Outcome, target string) error {
-	if s.Metrics != nil && outcome != "" {
-		s.Metrics.outcomes.WithLabelValues(string(outcome)).Inc()
-	}
-	if target == "" {
-		target = slot.Target
-	}
-	if outcome != OutcomeBanned || target == "" {
-		return nil
-	}
-	target = fleet.QuarantineKey(target)
-	bans, err := s.Store.RecordBan(ctx, slot.Proxy, target, slot.LeaseID, s.Now(), banWindow)
-	if err != nil {
-		return away(err)
-	}
-	if bans < bansToQuarantine {
-		return nil
-	}
-	v, err := s.catalog.get(ctx)
-	if err != nil {
-		return err
-	}
-	c := v.byName[slot.Proxy]
-	if c == nil {
-		return nil
-	}
-	err = s.Store.SetQuarantine(ctx, c.Shard, slot.Proxy, target, s.Now().Add(quarantineTime))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return away(err)
-	}
-	return nil
 }

@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -8,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"crawl.example.com/proxyfleet/pkg/fleet"
+	"crawl.example.com/proxyfleet/pkg/store"
+	"crawl.example.com/proxyfleet/pkg/store/memory"
 )
 
 func TestRenewMovesTheExpiryByServerTimeOnly(t *testing.T) {
@@ -215,4 +219,96 @@ func TestStickyKeyWhoseProxyIsFullIsRebound(t *testing.T) {
 	second := r.mustAcquire(Request{StickyKey: "k"})
 	require.True(t, second.Rebound)
 	require.NotEqual(t, first.Proxy.Name, second.Proxy.Name)
+}
+
+func TestADeletedCatalogEndsNoLease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 1))
+	l := r.mustAcquire(Request{})
+	entries, err := r.store.ReadCatalog(t.Context())
+	require.NoError(t, err)
+	for name, shards := range map[string][]store.Shard{"deleted": nil, "unreadable": {{Version: r.clock.now()}}} {
+		s := &otherCatalog{Store: r.store, shards: shards}
+		for _, service := range []*Service{r.instance(s), r.Service} {
+			service.catalog.store = s
+			r.clock.advance(stale)
+			_, err = service.Renew(t.Context(), l.ID, 0)
+			require.Equal(t, StoreUnavailable, asError(err).Reason, name)
+		}
+		s.shards = entries
+		r.clock.advance(stale)
+		_, err = r.Renew(t.Context(), l.ID, 0)
+		require.NoError(t, err, "it is rebuilt, and nothing was lost")
+	}
+}
+
+// otherCatalog is a store whose catalog the test writes itself.
+type otherCatalog struct {
+	*memory.Store
+	shards []store.Shard
+}
+
+func (o *otherCatalog) ReadCatalog(context.Context) ([]store.Shard, error) { return o.shards, nil }
+
+func TestALeaseOfAProxyThatIsGoneIsRevokedWhetherItsSlotIsOrNot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]fleet.Entry{"a": ready(1), "b": ready(1)})
+	l := r.mustAcquire(Request{Filter: Filter{Exclude: []string{"b"}}})
+	r.publish(map[string]fleet.Entry{"b": ready(1)})
+	r.clock.advance(stale)
+	_, err := r.Renew(t.Context(), l.ID, 0)
+	r.refused(LeaseRevoked, err)
+	slot, err := r.store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.NoError(t, r.store.DeleteSlot(t.Context(), slot))
+	_, err = r.Renew(t.Context(), l.ID, 0)
+	r.refused(LeaseRevoked, err)
+	_, err = r.Service.Get(t.Context(), l.ID)
+	r.refused(LeaseRevoked, err)
+}
+
+func TestALookAtALeaseWhoseDrainIsOverSaysRevoked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 1))
+	l := r.mustAcquire(Request{TTL: time.Hour})
+	r.change("p-000", func(e *fleet.Entry) { e.Gate, e.DrainDeadline = fleet.GateDraining, r.clock.now().Add(time.Minute) })
+	got, err := r.Service.Get(t.Context(), l.ID)
+	require.NoError(t, err)
+	require.True(t, got.Draining)
+	r.clock.advance(time.Minute)
+	_, err = r.Service.Get(t.Context(), l.ID)
+	r.refused(LeaseRevoked, err)
+}
+
+func TestAReleaseWhoseBanCannotBeNotedFreesTheSlotAllTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 1))
+	r.Service = r.instance(noBans{r.store})
+	l := r.mustAcquire(Request{Filter: Filter{Target: "shop.example"}})
+	err := r.Release(t.Context(), l.ID, OutcomeBanned, "")
+	r.refused(StoreUnavailable, err)
+	require.Zero(t, r.live())
+	require.NoError(t, r.Release(t.Context(), l.ID, OutcomeBanned, ""))
+}
+
+type noBans struct{ *memory.Store }
+
+func (noBans) RecordBan(context.Context, string, string, string, time.Time, time.Duration) (int, error) {
+	return 0, errors.New("away")
+}
+
+func TestAReleaseThatIsRepeatedBecauseTheSlotCouldNotBeFreedCountsItsBanOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 5))
+	s := newSpy(r.store)
+	r.Service = r.instance(s)
+	l := r.mustAcquire(Request{Filter: Filter{Target: "shop.example"}})
+	for range 3 {
+		s.failOn("delete", errors.New("away"))
+		r.refused(StoreUnavailable, r.Release(t.Context(), l.ID, OutcomeBanned, ""))
+	}
+	s.failOn("", nil)
+	require.NoError(t, r.Release(t.Context(), l.ID, OutcomeBanned, ""))
+	r.clock.advance(stale)
+	r.mustAcquire(Request{Filter: Filter{Target: "shop.example"}})
 }

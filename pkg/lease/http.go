@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,22 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.Handle("GET /{$}", s.authenticated(s.console()))
 	mux.HandleFunc("/", s.nothing)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !served(r) { // before the mux, which would redirect, and take a verb for an id
+			s.nothing(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// served reports whether a path is written as it should be, and takes the method.
+func served(r *http.Request) bool {
+	if r.URL.Path != path.Clean(r.URL.Path) {
+		return false
+	}
+	allowed := methods(r.URL.Path)
+	return slices.Contains(allowed, r.Method) || r.Method == http.MethodHead && slices.Contains(allowed, http.MethodGet)
 }
 
 func (s *Server) console() http.Handler {
@@ -55,13 +71,13 @@ func (s *Server) console() http.Handler {
 }
 
 // methods are those of each path, for answers to others.
-func methods(path string) []string {
+func methods(p string) []string {
 	switch {
-	case path == "/v1/leases", path == "/v1/leases:batch", strings.HasPrefix(path, "/v1/leases/") && strings.Contains(path, ":"):
+	case p == "/v1/leases", p == "/v1/leases:batch", strings.HasPrefix(p, "/v1/leases/") && strings.Contains(p, ":"):
 		return []string{http.MethodPost}
-	case strings.HasPrefix(path, "/v1/leases/"):
+	case strings.HasPrefix(p, "/v1/leases/"):
 		return []string{http.MethodGet, http.MethodDelete}
-	case path == "/", path == "/healthz", path == "/openapi.json", path == "/v1/status", path == "/v1/proxies", strings.HasPrefix(path, "/v1/proxies/"):
+	case p == "/", p == "/healthz", p == "/openapi.json", p == "/v1/status", p == "/v1/proxies", strings.HasPrefix(p, "/v1/proxies/"):
 		return []string{http.MethodGet}
 	}
 	return nil
@@ -69,7 +85,7 @@ func methods(path string) []string {
 
 // nothing answers what no pattern matches.
 func (s *Server) nothing(w http.ResponseWriter, r *http.Request) {
-	if allowed := methods(r.URL.Path); len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
+	if allowed := methods(r.URL.Path); len(allowed) > 0 && !served(r) && r.URL.Path == path.Clean(r.URL.Path) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		s.refuse(w, refuse(MethodNotAllowed, "%s is not for %s; it takes %s", printable(r.URL.Path), r.Method, strings.Join(allowed, ", ")))
 		return

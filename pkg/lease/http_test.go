@@ -38,7 +38,18 @@ func TestBadRequestsNameTheField(t *testing.T) {
 		{"/v1/leases", `{"requestId":"a b"}`, "requestId"},
 		{"/v1/leases", `{"labels":["a"]}`, "labels"},
 		{"/v1/leases", `{"labels":{"a":1}}`, "labels"},
+		{"/v1/leases", `{"labels":{"a":null}}`, "labels"},
+		{"/v1/leases", `{"labels":{"a":"1","a":"2"}}`, "labels"},
+		{"/v1/leases", `{"labels":{"a":"1"},"labels":{"a":"2"}}`, "labels"},
+		{"/v1/leases", `{"labels":` + manyLabels() + `}`, "labels"},
 		{"/v1/leases", `{"exclude":"a"}`, "exclude"},
+		{"/v1/leases", `{"exclude":[1]}`, "exclude"},
+		{"/v1/leases", `{"stickyKey":{}}`, "stickyKey"},
+		{"/v1/leases", `{"TTLSeconds":60}`, "TTLSeconds"},
+		{"/v1/leases", `{"z":1,"y":1}`, "y"},
+		{"/v1/leases", `{"holder":"x"}]`, "body"},
+		{"/v1/leases", `{"holder":"x"`, "body"},
+		{"/v1/leases", `null`, "body"},
 		{"/v1/leases", `{"target":"https://x/"}`, "target"},
 		{"/v1/leases", `{"provider":"A B"}`, "provider"},
 		{"/v1/leases", `{"holder":"a","holder":"b"}`, "holder"},
@@ -65,6 +76,65 @@ func TestBadRequestsNameTheField(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, status)
 	status, _, _ = r.call(http.MethodGet, "/v1/proxies?label=red", "")
 	require.Equal(t, http.StatusBadRequest, status)
+	status, answer, _ := r.call(http.MethodGet, "/v1/proxies?state=ready", "")
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, fmt.Sprint(answer), "Ready, Unhealthy, Pending")
+}
+
+func manyLabels() string {
+	var pairs []string
+	for i := range maxList + 1 {
+		pairs = append(pairs, fmt.Sprintf("%q:%q", fmt.Sprint(i), ""))
+	}
+	return "{" + strings.Join(pairs, ",") + "}"
+}
+
+func TestATargetIsAHostHoweverItIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(1, 50))
+	for given, want := range map[string]any{
+		"Shop.Example": "shop.example", "shop.example.": "shop.example", "shop.example:8443": "shop.example", "192.0.2.7:80": "192.0.2.7",
+		"[2001:db8::1]:443": "2001:db8::1", "2001:DB8::1": "2001:db8::1", "[2001:db8::1]": "2001:db8::1", "": nil,
+	} {
+		_, lease, _ := r.call(http.MethodPost, "/v1/leases", fmt.Sprintf(`{"target":%q}`, given))
+		require.Equal(t, want, lease["target"], given)
+	}
+}
+
+func TestDiscoveryTellsLiveLeasesOfEachProxyWhoeverGrantedThem(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]fleet.Entry{"a": ready(3), "b": ready(3), "c": ready(0)})
+	other := r.instance(r.store)
+	for range 2 {
+		_, err := other.Acquire(t.Context(), Request{TTL: time.Minute, Filter: Filter{Exclude: []string{"b"}}})
+		require.NoError(t, err)
+	}
+	live := func() map[string]any {
+		_, answer, _ := r.call(http.MethodGet, "/v1/proxies", "")
+		out := map[string]any{}
+		for _, p := range answer["proxies"].([]any) {
+			out[p.(map[string]any)["name"].(string)] = p.(map[string]any)["liveLeases"]
+		}
+		return out
+	}
+	require.Equal(t, map[string]any{"a": 2.0, "b": 0.0, "c": 0.0}, live())
+	r.clock.advance(2 * time.Minute)
+	require.Equal(t, map[string]any{"a": 0.0, "b": 0.0, "c": 0.0}, live(), "what expired is not live")
+}
+
+func TestDiscoveryOfAHugeFleetReadsNoMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleetOf(6, 1000))
+	for range mostSlots + 1 {
+		r.mustAcquire(Request{})
+	}
+	list, err := r.Proxies(t.Context(), Filter{}, "")
+	require.NoError(t, err)
+	require.Len(t, list, 6)
+	require.Nil(t, list[0].LiveLeases)
+	one, err := r.Proxy(t.Context(), "p-000")
+	require.NoError(t, err)
+	require.Positive(t, *one.LiveLeases)
 }
 
 func TestNullAndEmptyBodiesMeanTheDefaults(t *testing.T) {
@@ -130,7 +200,15 @@ func TestPathsAndMethodsThatAreNone(t *testing.T) {
 		{http.MethodPut, "/v1/leases/x", http.StatusMethodNotAllowed, MethodNotAllowed},
 		{http.MethodPost, "/v1/status", http.StatusMethodNotAllowed, MethodNotAllowed},
 		{http.MethodPost, "/", http.StatusMethodNotAllowed, MethodNotAllowed},
+		{http.MethodGet, "/v1/leases/p-000.0.abcdefghijklmnopqrst:renew", http.StatusMethodNotAllowed, MethodNotAllowed},
+		{http.MethodDelete, "/v1/leases/p-000.0.abcdefghijklmnopqrst:release", http.StatusMethodNotAllowed, MethodNotAllowed},
+		{http.MethodPost, "/v1/leases/p-000.0.abcdefghijklmnopqrst", http.StatusMethodNotAllowed, MethodNotAllowed},
+		{http.MethodOptions, "/v1/leases", http.StatusMethodNotAllowed, MethodNotAllowed},
 		{http.MethodGet, "/v2", http.StatusNotFound, NotFound},
+		{http.MethodPost, "//v1/leases", http.StatusNotFound, NotFound},
+		{http.MethodPost, "/v1/./leases", http.StatusNotFound, NotFound},
+		{http.MethodGet, "/v1/leases/", http.StatusNotFound, NotFound},
+		{http.MethodGet, "/v1/leases/a/b", http.StatusNotFound, NotFound},
 		{http.MethodPost, "/v1/leases/p-000.0.abcdefghijklmnopqrst:sell", http.StatusNotFound, NotFound},
 		{http.MethodGet, "/v1/leases/nonsense", http.StatusNotFound, LeaseNotFound},
 		{http.MethodGet, "/v1/proxies/none", http.StatusNotFound, ProxyNotFound},
@@ -140,8 +218,12 @@ func TestPathsAndMethodsThatAreNone(t *testing.T) {
 		require.Equal(t, string(row.reason), reasonIn(answer), row.path)
 		require.Equal(t, row.status == http.StatusMethodNotAllowed, header.Get("Allow") != "")
 	}
-	status, _, _ := r.call(http.MethodGet, "/healthz", "")
-	require.Equal(t, http.StatusOK, status)
+	for _, path := range []string{"/healthz", "/v1/status", "/v1/proxies", "/", "/openapi.json"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			status, _, _ := r.call(method, path, "")
+			require.Equal(t, http.StatusOK, status, "%s %s", method, path)
+		}
+	}
 }
 
 func token(claims string) string {

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -139,16 +140,19 @@ func (t takenAt) Has(proxy string, n int) bool {
 // takeable reports whether a slot expired so long ago that no clock disputes it.
 func takeable(s store.Slot, now time.Time) bool { return now.After(s.ExpireTime.Add(Skew)) }
 
-// trim forgets what has expired, and if need be more, when there is too much.
+// trim forgets what has expired, and if need be more, when there is too much. It makes room for a while:
+// each time it walks through everything.
 func (k *known) trim(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.taken) < maxKnown {
 		return
 	}
-	for at, s := range k.taken {
-		if takeable(s, now) || len(k.taken) >= maxKnown {
-			delete(k.taken, at)
+	maps.DeleteFunc(k.taken, func(_ place, s store.Slot) bool { return takeable(s, now) })
+	for at := range k.taken {
+		if len(k.taken) <= maxKnown/2 {
+			return
 		}
+		delete(k.taken, at)
 	}
 }

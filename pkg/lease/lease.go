@@ -47,7 +47,8 @@ type Service struct {
 	catalog *catalog
 	known   *known
 	queue   *queue
-	count   counted
+	count   kept[int]
+	slots   kept[map[string]int]
 	full    fullness
 }
 
@@ -64,6 +65,10 @@ func New(d Deps) *Service {
 	}
 	s := &Service{Deps: d, known: newKnown(), queue: newQueue()}
 	s.catalog = newCatalog(d.Store, d.Now)
+	if d.Metrics != nil {
+		measure := s.measure
+		d.Metrics.measure.Store(&measure)
+	}
 	return s
 }
 

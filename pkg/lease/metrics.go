@@ -1,21 +1,28 @@
 package lease
 
 import (
+	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts what an instance does. Live leases and free slots come from the store.
+// Metrics counts what an instance does. Live leases and free slots come from the store, whatever instance
+// granted them, when they are asked for; where the store is away they are left out.
 type Metrics struct {
 	calls    *prometheus.CounterVec
 	granted  prometheus.Counter
 	refused  *prometheus.CounterVec
 	outcomes *prometheus.CounterVec
 	seconds  prometheus.Histogram
-	live     prometheus.Gauge
-	free     prometheus.Gauge
+	live     *prometheus.Desc
+	free     *prometheus.Desc
+	measure  atomic.Pointer[func(context.Context) (live, free int, err error)]
 }
+
+// measureTimeout bounds the look at the store that a scrape makes.
+const measureTimeout = 5 * time.Second
 
 // NewMetrics registers the metrics of leasing.
 func NewMetrics(r prometheus.Registerer) *Metrics {
@@ -27,11 +34,33 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "proxyfleet_lease_acquire_seconds", Help: "Time to grant or refuse a lease, without waiting for a slot.", Buckets: prometheus.ExponentialBuckets(0.002, 2, 12),
 		}),
-		live: prometheus.NewGauge(prometheus.GaugeOpts{Name: "proxyfleet_leases_live", Help: "Live leases in the store, when last counted."}),
-		free: prometheus.NewGauge(prometheus.GaugeOpts{Name: "proxyfleet_slots_free", Help: "Free slots of ready proxies, when last counted."}),
+		live: prometheus.NewDesc("proxyfleet_leases_live", "Live leases in the store.", nil, nil),
+		free: prometheus.NewDesc("proxyfleet_slots_free", "Free slots of ready proxies.", nil, nil),
 	}
-	r.MustRegister(m.calls, m.granted, m.refused, m.outcomes, m.seconds, m.live, m.free)
+	r.MustRegister(m.calls, m.granted, m.refused, m.outcomes, m.seconds, m)
 	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.live
+	ch <- m.free
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	measure := m.measure.Load()
+	if measure == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), measureTimeout)
+	defer cancel()
+	live, free, err := (*measure)(ctx)
+	if err != nil {
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(m.live, prometheus.GaugeValue, float64(live))
+	ch <- prometheus.MustNewConstMetric(m.free, prometheus.GaugeValue, float64(free))
 }
 
 func (m *Metrics) acquired(took time.Duration, waited bool, n int, err error) {

@@ -15,7 +15,12 @@ type Candidate struct {
 	Name  string
 	Shard int
 	Entry fleet.Entry
+
+	before int // slots of all proxies before it in the order of the catalog
 }
+
+// size is how many slots of it there may be, taken or not.
+func (c *Candidate) size() int { return int(max(c.Entry.Ceiling, c.Entry.Capacity, 0)) }
 
 // Filter says which proxies a request may get.
 type Filter struct {
@@ -56,19 +61,22 @@ func (f Filter) quarantined(e fleet.Entry, now time.Time) bool {
 	return f.Target != "" && e.Quarantine[fleet.QuarantineKey(f.Target)].After(now)
 }
 
+// allows reports whether c may be leased under f now.
+func (f Filter) allows(c *Candidate, now time.Time) bool {
+	return f.Matches(c.Name, c.Entry) && c.Entry.Ready() && !f.quarantined(c.Entry, now)
+}
+
 // Pool are the proxies that may be leased under one filter, with what choosing among them needs. It is
 // made once per copy of the catalog and filter, and never changed.
 type Pool struct {
 	Candidates []*Candidate // in the order of the catalog
-	byName     map[string]*Candidate
-	upTo       []int // upTo[i] is the number of slots of the candidates before i, and of all at the end
+	upTo       []int        // upTo[i] is the number of slots of the candidates before i, and of all at the end
 }
 
 // NewPool returns the pool of the given candidates.
 func NewPool(candidates []*Candidate) *Pool {
-	p := &Pool{Candidates: candidates, byName: make(map[string]*Candidate, len(candidates)), upTo: make([]int, 1, len(candidates)+1)}
+	p := &Pool{Candidates: candidates, upTo: make([]int, 1, len(candidates)+1)}
 	for i, c := range candidates {
-		p.byName[c.Name] = c
 		p.upTo = append(p.upTo, p.upTo[i]+max(0, int(c.Entry.Capacity)))
 	}
 	return p
@@ -185,6 +193,16 @@ func pickSticky(eligible []*Candidate, key string, taken Taken, most int) []Plac
 		}
 	}
 	return out
+}
+
+// freeSlot returns the first slot of c that is not known to be taken.
+func freeSlot(c *Candidate, taken Taken) (int, bool) {
+	for n := range int(c.Entry.Capacity) {
+		if !taken.Has(c.Name, n) {
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 // rank orders proxies by rendezvous hash (highest random weight): each proxy draws a number for the

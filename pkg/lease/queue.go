@@ -10,12 +10,21 @@ import (
 // instance; instances compete.
 type queue struct {
 	mu    sync.Mutex
-	lines map[string][]*waiter // by filter
+	lines map[string]*line // by filter
 }
+
+// line is who waits for the same, by arrival. Its first width may try at once: one while there is no
+// room, and more with each who found some, or else a line would last long after the room came back.
+type line struct {
+	waiters []*waiter
+	width   int
+}
+
+const maxWidth = 32
 
 type waiter struct{ turn chan struct{} } // has room for one: more turns than one mean no more
 
-func newQueue() *queue { return &queue{lines: map[string][]*waiter{}} }
+func newQueue() *queue { return &queue{lines: map[string]*line{}} }
 
 // The pauses between two tries of who is first in line: short, as each costs a call or two, and longer
 // while nothing moves.
@@ -24,27 +33,23 @@ const (
 	longPause  = 500 * time.Millisecond
 )
 
-// wait calls try until it grants, refuses for good, or r.Wait is over. Without a wait, and where
-// nobody waits for the same, that is at once.
-func (q *queue) wait(ctx context.Context, r Request, now func() time.Time, try func() (Lease, error)) (Lease, error) {
-	if r.Wait <= 0 {
-		return try()
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.Wait)
+// wait calls try until it grants, refuses for good, or the limit is over. Where nobody waits for the
+// same, that begins at once; else in turn.
+func (q *queue) wait(ctx context.Context, key string, limit time.Duration, rand func() float64, try func() (Lease, error)) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	key := r.Filter.key()
+	var l Lease
+	var err error
+	if q.empty(key) {
+		if l, err = try(); err == nil || !worthWaiting(err) {
+			return l, err
+		}
+	}
 	w := q.join(key)
 	defer q.leave(key, w)
-	pause := firstPause
-	var err error
-	for {
-		if q.first(key, w) {
-			var l Lease
-			if l, err = try(); err == nil || !worthWaiting(err) {
-				return l, err
-			}
-		}
-		timer := time.NewTimer(pause)
+	for pause := firstPause; ; {
+		// Jitter keeps the instances from asking at the same moments.
+		timer := time.NewTimer(time.Duration(float64(pause) * (0.75 + rand()/2)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -58,62 +63,102 @@ func (q *queue) wait(ctx context.Context, r Request, now func() time.Time, try f
 		case <-timer.C:
 			pause = min(pause*3/2, longPause)
 		}
+		if !q.mayTry(key, w) {
+			continue
+		}
+		l, err = try()
+		q.tried(key, err == nil)
+		if err == nil || !worthWaiting(err) {
+			return l, err
+		}
 	}
 }
 
+// worthWaiting reports whether a few seconds may change an answer. Where no proxy matches at all they
+// do not.
 func worthWaiting(err error) bool {
 	switch asError(err).Reason {
-	case NoCapacity, Contention, NoneHealthy, StoreUnavailable, Quarantined, NoProxies, FilterEmpty:
+	case NoCapacity, Contention, NoneHealthy, Quarantined, StoreUnavailable:
 		return true
 	}
 	return false
 }
 
+func (q *queue) empty(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines[key] == nil
+}
+
 func (q *queue) join(key string) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	l := q.lines[key]
+	if l == nil {
+		l = &line{width: 1}
+		q.lines[key] = l
+	}
 	w := &waiter{turn: make(chan struct{}, 1)}
-	q.lines[key] = append(q.lines[key], w)
+	l.waiters = append(l.waiters, w)
 	return w
 }
 
-func (q *queue) first(key string, w *waiter) bool {
+func (q *queue) mayTry(key string, w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.lines[key][0] == w
+	for _, ahead := range q.lines[key].first() {
+		if ahead == w {
+			return true
+		}
+	}
+	return false
 }
 
-// leave takes a waiter out of its line, and lets the next one know.
+func (q *queue) tried(key string, found bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[key]
+	if found {
+		l.width = min(2*l.width, maxWidth)
+	} else {
+		l.width = 1
+	}
+}
+
+// leave takes a waiter out of its line, and lets the next ones know.
 func (q *queue) leave(key string, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.lines[key]
-	for i := range line {
-		if line[i] == w {
-			line = append(line[:i:i], line[i+1:]...)
+	l := q.lines[key]
+	for i := range l.waiters {
+		if l.waiters[i] == w {
+			l.waiters = append(l.waiters[:i:i], l.waiters[i+1:]...)
 			break
 		}
 	}
-	if len(line) == 0 {
+	if len(l.waiters) == 0 {
 		delete(q.lines, key)
 		return
 	}
-	q.lines[key] = line
-	line[0].poke()
+	l.poke()
 }
 
 // wake lets everybody who is first in line try now: something became free.
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, line := range q.lines {
-		line[0].poke()
+	for _, l := range q.lines {
+		l.poke()
 	}
 }
 
-func (w *waiter) poke() {
-	select {
-	case w.turn <- struct{}{}:
-	default:
+func (l *line) first() []*waiter { return l.waiters[:min(l.width, len(l.waiters))] }
+
+func (l *line) poke() {
+	for _, w := range l.first() {
+		select {
+		case w.turn <- struct{}{}:
+		default:
+		}
 	}
 }

@@ -27,6 +27,9 @@ func (r Request) requestKey() string { return hash(r.Holder, r.RequestID) }
 
 // payloadHash tells whether the same request is asked again. How long to wait is no part of it.
 func (r Request) payloadHash() string {
+	if r.payload != "" {
+		return r.payload
+	}
 	data, _ := json.Marshal([]any{r.Holder, r.TTL, r.Labels, r.Provider, r.Region, r.Exclude, r.Target, r.StickyKey})
 	return hash(string(data))
 }

@@ -191,7 +191,9 @@ type spy struct {
 	mu    sync.Mutex
 	calls map[string]int
 	lose  map[string]bool // the next call is applied, but its answer is that of the repeated commit
-	fail  error           // every call fails with it
+	fail  error           // every call fails with it, or those named by only
+	only  string
+	most  int // slots in one answer
 }
 
 func newSpy(s *memory.Store) *spy {
@@ -204,7 +206,17 @@ func (s *spy) note(call string) (lost bool, err error) {
 	s.calls[call]++
 	lost = s.lose[call]
 	delete(s.lose, call)
+	if s.only != "" && s.only != call {
+		return lost, nil
+	}
 	return lost, s.fail
+}
+
+// failOn has calls of one kind fail.
+func (s *spy) failOn(call string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.only, s.fail = call, err
 }
 
 func (s *spy) total() int {
@@ -264,7 +276,18 @@ func (s *spy) SlotsFrom(ctx context.Context, from, to string, limit int) ([]stor
 	if _, err := s.note("window"); err != nil {
 		return nil, err
 	}
-	return s.Store.SlotsFrom(ctx, from, to, limit)
+	slots, err := s.Store.SlotsFrom(ctx, from, to, limit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = max(s.most, len(slots))
+	return slots, err
+}
+
+func (s *spy) ProxySlots(ctx context.Context, proxy string) ([]store.Slot, error) {
+	if _, err := s.note("look"); err != nil {
+		return nil, err
+	}
+	return s.Store.ProxySlots(ctx, proxy)
 }
 
 func (s *spy) CountSlots(ctx context.Context, at time.Time) (int64, error) {
@@ -277,6 +300,9 @@ func (s *spy) CountSlots(ctx context.Context, at time.Time) (int64, error) {
 func (s *spy) ReadCatalog(ctx context.Context) ([]store.Shard, error) {
 	s.mu.Lock()
 	err := s.fail
+	if s.only != "" {
+		err = nil
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err

@@ -6,17 +6,31 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 )
 
+// states are all that stateOf returns.
+func states() []string {
+	return []string{
+		stateReady, stateUnhealthy, string(fleet.GatePending), string(fleet.GateFailed), string(fleet.GateRejected),
+		string(fleet.GatePaused), string(fleet.GateDraining), string(fleet.GateDisabled),
+	}
+}
+
+// The states that are no gates.
+const (
+	stateReady     = "Ready"
+	stateUnhealthy = "Unhealthy"
+)
+
 // stateOf names an entry's state as people know it: Ready, Unhealthy, or its gate.
 func stateOf(e fleet.Entry) string {
 	switch {
 	case e.Gate != fleet.GateOpen:
 		return string(e.Gate)
 	case e.Ready():
-		return "Ready"
+		return stateReady
 	case e.Host == "" || e.Verdict.Incarnation != e.Incarnation || e.Verdict.Since.IsZero() && e.Verdict.Outcome == "":
 		return string(fleet.GatePending) // not probed yet
 	}
-	return "Unhealthy"
+	return stateUnhealthy
 }
 
 // reasonOf says why an entry is in its state, in words.
