@@ -97,7 +97,11 @@ func (a *attempt) run() (Lease, error) {
 
 // blind tries slots without a look at the store.
 func (a *attempt) blind() (l Lease, done bool, err error) {
-	for _, p := range a.first() {
+	for range blindTries {
+		p, ok := a.guess()
+		if !ok {
+			break
+		}
 		if l, done, err = a.try(p); done {
 			return l, true, err
 		}
@@ -105,23 +109,33 @@ func (a *attempt) blind() (l Lease, done bool, err error) {
 	return Lease{}, false, nil
 }
 
-// first are the places to try blind. Where free slots are hard to find, one that was freed here a
-// moment ago comes first.
-func (a *attempt) first() []Place {
-	places, crowded := Pick(a.pool, "", a.known.at(a.Now()), a.Rand, blindTries)
-	if !crowded && len(places) > 0 {
-		return places
+// guess returns a slot that is not known to be taken. Where such slots are hard to find, one that was
+// freed here a moment ago comes first.
+func (a *attempt) guess() (Place, bool) {
+	taken := a.known.at(a.Now())
+	if p, ok := draw(a.pool, taken, a.Rand, nil, easyDraws); ok {
+		return p, true
 	}
+	if p, ok := a.freed(); ok {
+		return p, true
+	}
+	if a.full.get(a.view.key(a.r.Filter), a.Now()) != nil {
+		return Place{}, false
+	}
+	for _, p := range Pick(a.pool, "", taken, a.Rand, 1) {
+		return p, true
+	}
+	return Place{}, false
+}
+
+// freed returns a slot that was freed here and that the request may have.
+func (a *attempt) freed() (Place, bool) {
 	now := a.Now()
 	p, ok := a.known.popFreed(func(proxy string, n int) bool {
 		c := a.view.byName[proxy]
 		return c != nil && n < int(c.Entry.Capacity) && a.r.allows(c, now)
 	})
-	if !ok {
-		return places
-	}
-	places = append([]Place{{Candidate: a.view.byName[p.proxy], N: p.n}}, places...)
-	return places[:min(len(places), blindTries)]
+	return Place{Candidate: a.view.byName[p.proxy], N: p.n}, ok
 }
 
 // try takes one slot. done is false when it is not to be had and another place is worth a try.

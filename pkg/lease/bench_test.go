@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,11 +46,13 @@ func BenchmarkLease(b *testing.B) {
 	if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
 		b.Skip("SKIPPED: no Firestore emulator; run make bench-lease")
 	}
-	for range b.N {
-		for _, full := range []bool{false, true} {
-			for _, n := range []int{10, 100, 1000} {
-				newBench(b, n, full).run(b)
-			}
+	for _, full := range []bool{false, true} {
+		for _, n := range []int{10, 100, 1000} {
+			b.Run(map[bool]string{false: "half", true: "full"}[full]+"/"+strconv.Itoa(n), func(b *testing.B) {
+				for range b.N {
+					newBench(b, n, full).run(b)
+				}
+			})
 		}
 	}
 }

@@ -125,11 +125,10 @@ func Eligible(all []Candidate, f Filter, now time.Time) (*Pool, *Error) {
 // Pick chooses the slots to try, the best first, at most most of them: pure, given what rand draws.
 // Without a sticky key the choice is uniform over the slots that are not known to be taken, so that load
 // spreads in proportion to free capacity; with one it goes by rendezvous hashing, so that a key stays
-// with its proxy while that is eligible, and few keys move when the fleet changes. crowded says that
-// free slots were hard to find.
-func Pick(p *Pool, stickyKey string, taken Taken, rand func() float64, most int) (places []Place, crowded bool) {
+// with its proxy while that is eligible, and few keys move when the fleet changes.
+func Pick(p *Pool, stickyKey string, taken Taken, rand func() float64, most int) []Place {
 	if stickyKey != "" {
-		return pickSticky(p.Candidates, stickyKey, taken, most), false
+		return pickSticky(p.Candidates, stickyKey, taken, most)
 	}
 	return pickRandom(p, taken, rand, most)
 }
@@ -143,25 +142,31 @@ const (
 
 // pickRandom draws slots and rejects those that are taken: what is left is uniform over the others, and
 // costs a few draws unless nearly all are taken.
-func pickRandom(p *Pool, taken Taken, rand func() float64, most int) (out []Place, crowded bool) {
+func pickRandom(p *Pool, taken Taken, rand func() float64, most int) []Place {
+	var out []Place
+	for len(out) < most {
+		place, ok := draw(p, taken, rand, out, mostDraws)
+		if !ok {
+			return append(out, freePlaces(p, taken, rand, out, most-len(out))...)
+		}
+		out = append(out, place)
+	}
+	return out
+}
+
+// draw draws a slot that is neither taken nor chosen, in at most tries draws.
+func draw(p *Pool, taken Taken, rand func() float64, chosen []Place, tries int) (Place, bool) {
 	total := p.Slots()
 	if total == 0 {
-		return nil, false
+		return Place{}, false
 	}
-	draw := func() Place { return p.place(min(int(rand()*float64(total)), total-1)) }
-	for draws := 0; len(out) < most; draws++ {
-		if draws == mostDraws {
-			return append(out, freePlaces(p, taken, rand, out, most-len(out))...), true
-		}
-		place := draw()
-		if !taken.Has(place.Candidate.Name, place.N) && !slices.Contains(out, place) {
-			if len(out) == 0 {
-				crowded = draws >= easyDraws
-			}
-			out = append(out, place)
+	for range tries {
+		place := p.place(min(int(rand()*float64(total)), total-1))
+		if !taken.Has(place.Candidate.Name, place.N) && !slices.Contains(chosen, place) {
+			return place, true
 		}
 	}
-	return out, crowded
+	return Place{}, false
 }
 
 // freePlaces draws from a list of all free slots but those that are chosen already.
