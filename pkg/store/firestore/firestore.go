@@ -3,14 +3,12 @@ package firestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/api/option"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"crawl.example.com/proxyfleet/pkg/store"
 )
@@ -56,29 +54,35 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
 }
 
-// failure is the one table from Firestore's errors to ours. What is not in it is an outage.
-func failure(ctx context.Context, op, what string, err error) error {
-	if err == nil {
-		return nil
+// get reads one document, or returns ErrNotFound.
+func get(ctx context.Context, op string, ref *firestore.DocumentRef) (*firestore.DocumentSnapshot, error) {
+	if !possible(ref) {
+		return nil, fmt.Errorf("%s: %w: no document has such an id", op, store.ErrNotFound)
 	}
-	// The client reports an ended context in several ways, some without it in the chain.
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	var class error
+	d, err := ref.Get(ctx)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-	case status.Code(err) == codes.NotFound:
-		class = store.ErrNotFound
-	case status.Code(err) == codes.AlreadyExists:
-		class = store.ErrExists
-	case status.Code(err) == codes.FailedPrecondition:
-		class = store.ErrConflict
+	case err == nil:
+		return d, nil
+	case d != nil && !d.Exists():
+		// The snapshot says that the document is absent. The code says NotFound of a database, too.
+		return nil, fmt.Errorf("%s %s: %w", op, ref.ID, store.ErrNotFound)
 	}
-	if class != nil {
-		return fmt.Errorf("%s %s: %w", op, what, class)
+	return nil, outage(ctx, op, ref.ID, err)
+}
+
+// possible reports whether there can be such a document: Firestore knows no empty id, and takes a slash
+// for the path to another collection.
+func possible(ref *firestore.DocumentRef) bool {
+	return ref != nil && ref.ID != "" && !strings.Contains(ref.ID, "/")
+}
+
+// ifVersion makes a write conditional. The zero version is that of no document; Firestore takes only
+// times past 1970.
+func ifVersion(t time.Time) firestore.Precondition {
+	if t.IsZero() {
+		t = time.UnixMicro(1)
 	}
-	return fmt.Errorf("%s %s: %w", op, what, err)
+	return firestore.LastUpdateTime(t)
 }
 
 // micros is the form in which Firestore keeps times.

@@ -30,15 +30,14 @@ type banDocument struct {
 func (s *Store) GetRequest(ctx context.Context, key string) (store.Request, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	d, err := s.client.Collection(colRequests).Doc(key).Get(ctx)
+	d, err := get(ctx, "get request", s.client.Collection(colRequests).Doc(key))
 	if err != nil {
-		return store.Request{}, failure(ctx, "get request", key, err)
+		return store.Request{}, err
 	}
-	var doc requestDocument
-	if err := d.DataTo(&doc); err != nil {
-		return store.Request{}, failure(ctx, "decode request", key, err)
-	}
-	return store.Request{Key: key, PayloadHash: doc.PayloadHash, LeaseID: doc.LeaseID, ExpireTime: doc.ExpireTime.UTC()}, nil
+	data := d.Data()
+	return store.Request{
+		Key: key, PayloadHash: field[string](data, "payloadHash"), LeaseID: field[string](data, "leaseId"), ExpireTime: field[time.Time](data, "expireAt"),
+	}, nil
 }
 
 // banTries bounds how often RecordBan starts over when others report for the same target at the
@@ -49,8 +48,7 @@ const banTries = 8
 func (s *Store) RecordBan(ctx context.Context, proxy, target, leaseID string, at time.Time, window time.Duration) (int, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	sum := sha256.Sum256([]byte(proxy + "\x00" + target))
-	ref := s.client.Collection(colBans).Doc(hex.EncodeToString(sum[:16]))
+	ref := s.client.Collection(colBans).Doc(banID(proxy, target))
 	var err error
 	for range banTries {
 		var n int
@@ -62,29 +60,29 @@ func (s *Store) RecordBan(ctx context.Context, proxy, target, leaseID string, at
 	return 0, err
 }
 
+func banID(proxy, target string) string {
+	sum := sha256.Sum256([]byte(proxy + "\x00" + target))
+	return hex.EncodeToString(sum[:16])
+}
+
 func recordBan(ctx context.Context, ref *firestore.DocumentRef, proxy, target, leaseID string, at time.Time, window time.Duration) (int, error) {
-	d, err := ref.Get(ctx)
-	err = failure(ctx, "get ban", ref.ID, err)
+	d, err := get(ctx, "get ban", ref)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return 0, err
 	}
-	doc := banDocument{Proxy: proxy, Target: target}
-	if err == nil {
-		if err := d.DataTo(&doc); err != nil {
-			return 0, failure(ctx, "decode ban", ref.ID, err)
-		}
-	}
 	leases := map[string]time.Time{leaseID: at}
-	for id, t := range doc.Leases {
-		if id != leaseID && !t.Before(at.Add(-window)) {
-			leases[id] = t
+	if err == nil {
+		for id, t := range times(d.Data(), "leases") {
+			if id != leaseID && !t.Before(at.Add(-window)) {
+				leases[id] = t
+			}
 		}
 	}
-	doc.Leases, doc.ExpireTime = leases, at.Add(window)
+	doc := banDocument{Proxy: proxy, Target: target, Leases: leases, ExpireTime: at.Add(window)}
 	if err != nil {
 		_, err = ref.Create(ctx, doc)
-		return len(leases), failure(ctx, "create ban", ref.ID, err)
+		return len(leases), refused(ctx, "create ban", ref.ID, err)
 	}
-	_, err = ref.Update(ctx, []firestore.Update{{Path: "leases", Value: leases}, {Path: "expireAt", Value: doc.ExpireTime}}, firestore.LastUpdateTime(d.UpdateTime))
-	return len(leases), failure(ctx, "update ban", ref.ID, err)
+	_, err = ref.Update(ctx, []firestore.Update{{Path: "leases", Value: leases}, {Path: "expireAt", Value: doc.ExpireTime}}, ifVersion(d.UpdateTime))
+	return len(leases), refused(ctx, "update ban", ref.ID, err)
 }

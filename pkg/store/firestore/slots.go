@@ -2,11 +2,10 @@ package firestore
 
 import (
 	"context"
-	"math/rand/v2"
+	"hash/fnv"
 	"time"
 
 	"cloud.google.com/go/firestore"
-	"cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"crawl.example.com/proxyfleet/pkg/store"
 )
@@ -36,24 +35,32 @@ func slotToDocument(s store.Slot) slotDocument {
 	return slotDocument{
 		Proxy: s.Proxy, N: s.N, LeaseID: s.LeaseID, Incarnation: s.Incarnation, Holder: s.Holder, RequestID: s.RequestID,
 		Target: s.Target, Rebound: s.Rebound, AcquireTime: micros(s.AcquireTime), ExpireTime: micros(s.ExpireTime),
-		Bucket: rand.IntN(slotBuckets), Fence: s.Fence,
+		Bucket: bucketOf(s.LeaseID), Fence: s.Fence,
 	}
 }
 
-func documentToSlot(d *firestore.DocumentSnapshot) (store.Slot, error) {
-	var doc slotDocument
-	if err := d.DataTo(&doc); err != nil {
-		return store.Slot{}, err
+// bucketOf spreads leases evenly, as their ids are random.
+func bucketOf(leaseID string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(leaseID))
+	return int(h.Sum32() % slotBuckets)
+}
+
+// documentToSlot reads a slot; ok is false when the document's id is none of a slot. A slot whose expiry
+// somebody made unreadable counts as expired long ago, so that it comes into use again.
+func documentToSlot(d *firestore.DocumentSnapshot) (slot store.Slot, ok bool) {
+	proxy, n, ok := store.ParseSlotID(d.Ref.ID)
+	data := d.Data()
+	slot = store.Slot{
+		Proxy: proxy, N: n, LeaseID: field[string](data, "leaseId"), Incarnation: field[int64](data, "incarnation"),
+		Holder: field[string](data, "holder"), RequestID: field[string](data, "requestId"), Target: field[string](data, "target"),
+		Rebound: field[bool](data, "rebound"), AcquireTime: field[time.Time](data, "acquireTime"), ExpireTime: field[time.Time](data, "expireTime"),
+		Fence: field[int64](data, "fence"), Version: d.UpdateTime.UTC(),
 	}
-	s := store.Slot{
-		Proxy: doc.Proxy, N: doc.N, LeaseID: doc.LeaseID, Incarnation: doc.Incarnation, Holder: doc.Holder, RequestID: doc.RequestID,
-		Target: doc.Target, Rebound: doc.Rebound, AcquireTime: doc.AcquireTime.UTC(), ExpireTime: doc.ExpireTime.UTC(),
-		Fence: doc.Fence, Version: d.UpdateTime.UTC(),
+	if slot.Fence == 0 {
+		slot.Fence = slot.Version.UnixMicro()
 	}
-	if s.Fence == 0 {
-		s.Fence = s.Version.UnixMicro()
-	}
-	return s, nil
+	return slot, ok
 }
 
 func (s *Store) slot(proxy string, n int) *firestore.DocumentRef {
@@ -74,7 +81,7 @@ func (s *Store) CreateSlot(ctx context.Context, slot store.Slot, req *store.Requ
 		result, err = s.withRequest(ctx, *req, func(b *batch) { b.Create(ref, doc) })
 	}
 	if err != nil {
-		return slot, failure(ctx, "create slot", ref.ID, err)
+		return slot, refused(ctx, "create slot", store.SlotID(slot.Proxy, slot.N), err)
 	}
 	return taken(slot, doc, result), nil
 }
@@ -84,7 +91,7 @@ func (s *Store) ReplaceSlot(ctx context.Context, slot store.Slot, req *store.Req
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	ref, doc := s.slot(slot.Proxy, slot.N), slotToDocument(slot)
-	updates, condition := slotUpdates(doc), firestore.LastUpdateTime(slot.Version)
+	updates, condition := slotUpdates(doc), ifVersion(slot.Version)
 	var result *firestore.WriteResult
 	var err error
 	if req == nil {
@@ -93,7 +100,7 @@ func (s *Store) ReplaceSlot(ctx context.Context, slot store.Slot, req *store.Req
 		result, err = s.withRequest(ctx, *req, func(b *batch) { b.Update(ref, updates, condition) })
 	}
 	if err != nil {
-		return slot, failure(ctx, "replace slot", ref.ID, err)
+		return slot, refused(ctx, "replace slot", store.SlotID(slot.Proxy, slot.N), err)
 	}
 	return taken(slot, doc, result), nil
 }
@@ -114,6 +121,7 @@ func slotUpdates(doc slotDocument) []firestore.Update {
 		fence = doc.Fence
 	}
 	return []firestore.Update{
+		{Path: "proxy", Value: doc.Proxy}, {Path: "n", Value: doc.N}, {Path: "bucket", Value: doc.Bucket},
 		{Path: "leaseId", Value: doc.LeaseID}, {Path: "incarnation", Value: doc.Incarnation}, {Path: "holder", Value: doc.Holder},
 		{Path: "requestId", Value: doc.RequestID}, {Path: "target", Value: doc.Target}, {Path: "rebound", Value: doc.Rebound},
 		{Path: "acquireTime", Value: doc.AcquireTime}, {Path: "expireTime", Value: doc.ExpireTime}, {Path: "fence", Value: fence},
@@ -140,85 +148,18 @@ func (s *Store) withRequest(ctx context.Context, req store.Request, write func(*
 func (s *Store) DeleteSlot(ctx context.Context, slot store.Slot) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	ref := s.slot(slot.Proxy, slot.N)
-	_, err := ref.Delete(ctx, firestore.LastUpdateTime(slot.Version))
-	return failure(ctx, "delete slot", ref.ID, err)
+	_, err := s.slot(slot.Proxy, slot.N).Delete(ctx, ifVersion(slot.Version))
+	return refused(ctx, "delete slot", store.SlotID(slot.Proxy, slot.N), err)
 }
 
 // GetSlot implements store.Slots.
 func (s *Store) GetSlot(ctx context.Context, proxy string, n int) (store.Slot, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	ref := s.slot(proxy, n)
-	d, err := ref.Get(ctx)
+	d, err := get(ctx, "get slot", s.slot(proxy, n))
 	if err != nil {
-		return store.Slot{}, failure(ctx, "get slot", ref.ID, err)
+		return store.Slot{}, err
 	}
-	return documentToSlot(d)
-}
-
-// SlotsFrom implements store.SlotViews.
-func (s *Store) SlotsFrom(ctx context.Context, from, to string, limit int) ([]store.Slot, error) {
-	slots := s.client.Collection(colSlots)
-	q := slots.OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
-	if from != "" {
-		q = q.StartAt(slots.Doc(store.SlotPrefix(from)))
-	}
-	if to != "" {
-		q = q.EndBefore(slots.Doc(store.SlotPrefix(to)))
-	}
-	return s.slots(ctx, "list slots from "+from, q)
-}
-
-// ProxySlots implements store.SlotViews.
-func (s *Store) ProxySlots(ctx context.Context, proxy string) ([]store.Slot, error) {
-	slots := s.client.Collection(colSlots)
-	// ':' follows the digits, so that all ids with the prefix lie between.
-	q := slots.OrderBy(firestore.DocumentID, firestore.Asc).StartAt(slots.Doc(store.SlotPrefix(proxy))).EndBefore(slots.Doc(store.SlotPrefix(proxy) + ":"))
-	return s.slots(ctx, "list slots of "+proxy, q)
-}
-
-// ExpiredSlots implements store.SlotViews.
-func (s *Store) ExpiredSlots(ctx context.Context, before time.Time, limit int) ([]store.Slot, error) {
-	q := s.client.Collection(colSlots).Where("bucket", "in", allBuckets()).Where("expireTime", "<", micros(before)).Limit(limit)
-	return s.slots(ctx, "list expired slots", q)
-}
-
-func (s *Store) slots(ctx context.Context, op string, q firestore.Query) ([]store.Slot, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	docs, err := q.Documents(ctx).GetAll()
-	if err != nil {
-		return nil, failure(ctx, op, "", err)
-	}
-	out := make([]store.Slot, 0, len(docs))
-	for _, d := range docs {
-		slot, err := documentToSlot(d)
-		if err != nil {
-			continue // not a slot: somebody put it there by hand
-		}
-		out = append(out, slot)
-	}
-	return out, nil
-}
-
-// CountSlots implements store.SlotViews.
-func (s *Store) CountSlots(ctx context.Context, liveAt time.Time) (int64, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	q := s.client.Collection(colSlots).Where("bucket", "in", allBuckets()).Where("expireTime", ">", micros(liveAt))
-	result, err := q.NewAggregationQuery().WithCount("n").Get(ctx)
-	if err != nil {
-		return 0, failure(ctx, "count", colSlots, err)
-	}
-	value, _ := result["n"].(*firestorepb.Value)
-	return value.GetIntegerValue(), nil
-}
-
-func allBuckets() []int {
-	out := make([]int, slotBuckets)
-	for i := range out {
-		out[i] = i
-	}
-	return out
+	slot, _ := documentToSlot(d)
+	return slot, nil
 }

@@ -28,7 +28,7 @@ func (s *Store) UnlockRun(ctx context.Context, r store.Run) error {
 	}
 	defer s.mu.Unlock()
 	switch {
-	case r.Fence != s.run.Fence:
+	case r.Fence == 0, r.Fence != s.run.Fence:
 		return store.ErrConflict
 	case s.run.Holder == "" && s.run.EndTime.Equal(micros(r.EndTime)):
 		return nil // it was this very call, repeated

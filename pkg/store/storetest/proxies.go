@@ -1,8 +1,7 @@
 package storetest
 
 import (
-	"fmt"
-	"sync"
+	"maps"
 	"testing"
 	"time"
 
@@ -25,6 +24,12 @@ func proxyCases() []testCase {
 		{"a label with dots and slashes survives", oddLabelsSurvive},
 		{"removing an old version conflicts and removing twice succeeds", removeIsConditional},
 		{"a document made again is another one", madeAgainIsAnother},
+		{"an edit that changes nothing keeps the version", idleEditKeepsVersion},
+		{"an edit of nothing returns the document and keeps its condition", editOfNothing},
+		{"times are kept in microseconds, rounded down, in UTC", timesAreMicroseconds},
+		{"a name that no document can have is not found", impossibleNames},
+		{"what callers change in their copies stays theirs", copiesAreTheirs},
+		{"what callers change after a write stays theirs", writtenIsCopied},
 	}
 }
 
@@ -165,168 +170,108 @@ func madeAgainIsAnother(t *testing.T, h Harness) {
 	require.NotEqual(t, fleet.UID("db", "proxies/a", first.CreateTime), fleet.UID("db", "proxies/a", second.CreateTime))
 }
 
-func statusCases() []testCase {
-	return []testCase{
-		{"a whole status survives", wholeStatusSurvives},
-		{"spec and status writes never lose each other", specAndStatusDoNotMeet},
-		{"each owner writes its own fields", ownersDoNotMeet},
-		{"fields that became empty are removed", emptiedFieldsGo},
-		{"a status write of an old version conflicts", oldStatusConflicts},
-		{"one's own repeated status write succeeds", repeatedStatusSucceeds},
-		{"a lost status leads to the same identity", lostStatusIsRebuilt},
-		{"one of many writers of the same version wins", oneWriterWins},
+func idleEditKeepsVersion(t *testing.T, h Harness) {
+	p := create(t, h.Store, "a")
+	again, err := h.Store.EditProxy(t.Context(), "a", store.Edit{Labels: p.Labels, Spec: external(nil)}, p.UpdateTime)
+	require.NoError(t, err)
+	require.Equal(t, p, again)
+}
+
+func editOfNothing(t *testing.T, h Harness) {
+	p := create(t, h.Store, "a")
+	for _, version := range []time.Time{{}, p.UpdateTime} {
+		got, err := h.Store.EditProxy(t.Context(), "a", store.Edit{}, version)
+		require.NoError(t, err)
+		require.Equal(t, p, got)
 	}
+	_, err := h.Store.EditProxy(t.Context(), "a", store.Edit{}, p.UpdateTime.Add(-time.Second))
+	require.ErrorIs(t, err, store.ErrConflict)
+	_, err = h.Store.EditProxy(t.Context(), "none", store.Edit{}, time.Time{})
+	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// fullStatus has every field set.
-func fullStatus() fleet.Status {
-	s := fleet.Status{
-		UID: "uid", Phase: fleet.PhaseReplacing, Accepted: &fleet.Accepted{Mode: fleet.Managed, Provider: "mock"}, Incarnation: 4,
-		Instance: &fleet.Instance{Name: "i", Incarnation: 3, Zone: "z", State: "Running", Address: "192.0.2.1", SpecHash: "h", Operation: "op", IntentTime: at(1 * time.Second), CreateTime: at(2 * time.Second), Deleting: true},
-		Next:     &fleet.Instance{Name: "n", Incarnation: 4},
-		Endpoint: &fleet.StatusEndpoint{Host: "192.0.2.1", Port: 3128, Incarnation: 3, Since: at(3 * time.Second)},
-		Drain:    &fleet.Drain{Reason: "r", Since: at(4 * time.Second), Deadline: at(5 * time.Second), Incarnation: 3}, Replacing: "MaxAge",
-		Health:     fleet.Health{Incarnation: 3, Tick: at(6 * time.Second), LastProbeTime: at(7 * time.Second), Healthy: true, Outcome: fleet.OutcomeOK, Detail: "d", LatencyMs: 12, ConsecutiveSuccesses: 1, ConsecutiveFailures: 2, UnhealthySince: at(8 * time.Second), ExitAddress: "198.51.100.1"},
-		NextHealth: fleet.Health{Incarnation: 4, Outcome: fleet.OutcomeReset},
-		Retry:      &fleet.Retry{Attempts: 2, NotBefore: at(9 * time.Second), Class: "QuotaExceeded", Reason: "R", Message: "m", SpecHash: "h"},
-	}
-	s.AddEvent(at(10*time.Second), "Created", "m")
-	for _, c := range []fleet.ConditionType{fleet.ConditionAccepted, fleet.ConditionProvisioned, fleet.ConditionHealthy, fleet.ConditionReady, fleet.ConditionExitAddressShared} {
-		s.Conditions.Set(fleet.Condition{Type: c, Status: true, Reason: "Fine", Message: "m"}, at(11*time.Second))
-	}
-	return s
-}
-
-func wholeStatusSurvives(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	p.Status = fullStatus()
-	_, err := h.Store.WriteStatus(t.Context(), p, store.AllFields)
+func timesAreMicroseconds(t *testing.T, h Harness) {
+	create(t, h.Store, "a")
+	odd := at(999 * time.Nanosecond).In(time.FixedZone("west", -5*3600))
+	p, err := h.Store.EditProxy(t.Context(), "a", store.Edit{DeleteTime: odd, RotateTime: odd}, time.Time{})
 	require.NoError(t, err)
-	require.Equal(t, store.NormalStatus(fullStatus()), store.NormalStatus(get(t, h.Store, "a").Status))
-}
-
-func specAndStatusDoNotMeet(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	edited, err := h.Store.EditProxy(t.Context(), "a", store.Edit{Labels: map[string]string{"n": "2"}, Spec: external(map[string]any{"maxLeases": int64(9)})}, time.Time{})
-	require.NoError(t, err)
-	p.Status.UID = "u"
-	_, err = h.Store.WriteStatus(t.Context(), p, store.ReconcileFields)
-	require.ErrorIs(t, err, store.ErrConflict, "it was decided on an older spec")
-	edited.Status.UID = "u"
-	_, err = h.Store.WriteStatus(t.Context(), edited, store.ReconcileFields)
-	require.NoError(t, err)
-	_, err = h.Store.EditProxy(t.Context(), "a", store.Edit{Labels: map[string]string{"n": "3"}}, time.Time{})
-	require.NoError(t, err)
-	got := get(t, h.Store, "a")
-	require.Equal(t, "u", got.Status.UID)
-	require.Equal(t, "3", got.Labels["n"])
-	require.EqualValues(t, 9, *got.Spec.MaxLeases)
-}
-
-func ownersDoNotMeet(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	p.Status = fullStatus()
-	p, err := h.Store.WriteStatus(t.Context(), p, store.AllFields)
-	require.NoError(t, err)
-	p.Status = fleet.Status{Health: fleet.Health{Incarnation: 9}}
-	p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionHealthy, Reason: "Bad"}, at(time.Hour))
-	_, err = h.Store.WriteStatus(t.Context(), p, store.HealthFields)
-	require.NoError(t, err)
-	got := get(t, h.Store, "a")
-	require.EqualValues(t, 9, got.Status.Health.Incarnation)
-	require.Zero(t, got.Status.NextHealth)
-	require.Equal(t, "uid", got.Status.UID)
-	require.NotNil(t, got.Status.Instance)
-	healthy, _ := got.Status.Conditions.Get(fleet.ConditionHealthy)
-	require.Equal(t, "Bad", healthy.Reason)
-	_, ready := got.Status.Conditions.Get(fleet.ConditionReady)
-	require.False(t, ready, "health owns Ready, too")
-	accepted, _ := got.Status.Conditions.Get(fleet.ConditionAccepted)
-	require.True(t, accepted.Status)
-
-	got.Status = fleet.Status{UID: "new"}
-	_, err = h.Store.WriteStatus(t.Context(), got, store.ReconcileFields)
-	require.NoError(t, err)
-	got = get(t, h.Store, "a")
-	require.Equal(t, "new", got.Status.UID)
-	require.Nil(t, got.Status.Instance)
-	require.EqualValues(t, 9, got.Status.Health.Incarnation)
-	_, healthyStays := got.Status.Conditions.Get(fleet.ConditionHealthy)
-	require.True(t, healthyStays)
-}
-
-func emptiedFieldsGo(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	p.Status = fullStatus()
-	p, err := h.Store.WriteStatus(t.Context(), p, store.AllFields)
-	require.NoError(t, err)
-	p.Status = fleet.Status{}
+	require.Equal(t, at(0), p.DeleteTime)
+	require.Equal(t, at(0), p.RotateTime)
+	p.Status.Drain = &fleet.Drain{Since: odd}
+	p.Status.Health.Tick = odd
 	_, err = h.Store.WriteStatus(t.Context(), p, store.AllFields)
 	require.NoError(t, err)
-	require.Equal(t, fleet.Status{}, store.NormalStatus(get(t, h.Store, "a").Status))
-}
-
-func oldStatusConflicts(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	first, second := p, p
-	first.Status.UID, second.Status.UID = "1", "2"
-	_, err := h.Store.WriteStatus(t.Context(), first, store.ReconcileFields)
-	require.NoError(t, err)
-	_, err = h.Store.WriteStatus(t.Context(), second, store.ReconcileFields)
-	require.ErrorIs(t, err, store.ErrConflict)
-	require.Equal(t, "1", get(t, h.Store, "a").Status.UID)
-}
-
-func repeatedStatusSucceeds(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	p.Status = fullStatus()
-	written, err := h.Store.WriteStatus(t.Context(), p, store.AllFields)
-	require.NoError(t, err)
-	again, err := h.Store.WriteStatus(t.Context(), p, store.AllFields) // as the client does when an answer is lost
-	require.NoError(t, err)
-	require.Equal(t, written.UpdateTime, again.UpdateTime)
-	again.Status.UID = "next"
-	_, err = h.Store.WriteStatus(t.Context(), again, store.ReconcileFields)
-	require.NoError(t, err, "the version that it returned is the current one")
-}
-
-func lostStatusIsRebuilt(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	uid := fleet.UID("db", "proxies/a", p.CreateTime)
-	p.Status.UID = uid
-	_, err := h.Store.WriteStatus(t.Context(), p, store.ReconcileFields)
-	require.NoError(t, err)
-	h.PutRaw("a", map[string]any{"spec": external(nil), "status": "wiped by hand"})
 	got := get(t, h.Store, "a")
-	require.Empty(t, got.Broken)
-	require.Empty(t, got.Status.UID)
-	require.Equal(t, uid, fleet.UID("db", "proxies/a", got.CreateTime))
-	got.Status.UID = uid
-	_, err = h.Store.WriteStatus(t.Context(), got, store.ReconcileFields)
-	require.NoError(t, err)
-	require.Equal(t, uid, get(t, h.Store, "a").Status.UID)
+	require.Equal(t, at(0), got.Status.Drain.Since)
+	require.Equal(t, at(0), got.Status.Health.Tick)
+	require.Zero(t, got.Status.Drain.Deadline, "no time stays none")
+	require.Zero(t, got.Status.Health.LastProbeTime)
+	require.Equal(t, got.UpdateTime, got.UpdateTime.UTC().Truncate(time.Microsecond))
 }
 
-func oneWriterWins(t *testing.T, h Harness) {
-	p := create(t, h.Store, "a")
-	const writers = 8
-	errs := make([]error, writers)
-	var wg sync.WaitGroup
-	for i := range writers {
-		wg.Go(func() {
-			mine := p
-			mine.Status.UID = fmt.Sprint(i)
-			_, errs[i] = h.Store.WriteStatus(t.Context(), mine, store.ReconcileFields)
-		})
+func impossibleNames(t *testing.T, h Harness) {
+	for _, name := range []string{"", "a/b", "/"} {
+		_, err := h.Store.GetProxy(t.Context(), name)
+		require.ErrorIs(t, err, store.ErrNotFound, "%q", name)
+		_, err = h.Store.EditProxy(t.Context(), name, store.Edit{Spec: external(nil)}, time.Time{})
+		require.ErrorIs(t, err, store.ErrNotFound, "%q", name)
+		_, err = h.Store.GetSlot(t.Context(), "a/b", 0)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		_, err = h.Store.GetRequest(t.Context(), name)
+		require.ErrorIs(t, err, store.ErrNotFound, "%q", name)
 	}
-	wg.Wait()
-	won := 0
-	for _, err := range errs {
-		if err == nil {
-			won++
-			continue
-		}
-		require.ErrorIs(t, err, store.ErrConflict)
+}
+
+// fullSpec has every field set.
+func fullSpec() map[string]any {
+	return map[string]any{
+		"mode": "Managed", "provider": "mock", "paused": true, "maxLeases": int64(3),
+		"placement": map[string]any{"region": "r", "zone": "z", "zones": []any{"z1", "z2"}, "machineType": "m", "spot": true},
+		"cloudInit": map[string]any{"inline": "i", "secretRef": map[string]any{"name": "n", "key": "k"}},
+		"endpoint":  map[string]any{"host": "h", "port": int64(1), "credentialsSecretRef": map[string]any{"name": "n", "key": "k"}},
+		"healthCheck": map[string]any{
+			"url": "u", "expectedStatus": int64(200), "bodyContains": "b", "intervalSeconds": int64(60), "timeoutSeconds": int64(1),
+			"healthyThreshold": int64(1), "unhealthyThreshold": int64(1), "insecureSkipVerify": true, "onBlocked": "Ignore",
+			"exitAddressFrom": "header", "exitAddressHeader": "X",
+		},
+		"lifecycle": map[string]any{"provisionTimeout": "1m0s", "replaceUnhealthyAfter": "2m0s", "maxAge": "3m0s", "drainTimeout": "4m0s"},
 	}
-	require.Equal(t, 1, won)
+}
+
+func copiesAreTheirs(t *testing.T, h Harness) {
+	p, err := h.Store.CreateProxy(t.Context(), "a", store.Edit{Labels: map[string]string{"k": "v"}, Spec: fullSpec()})
+	require.NoError(t, err)
+	require.Empty(t, p.Broken)
+	requireFull(t, p.Spec)
+	p.Status = fullStatus()
+	_, err = h.Store.WriteStatus(t.Context(), p, store.AllFields)
+	require.NoError(t, err)
+	want := get(t, h.Store, "a")
+	mine := get(t, h.Store, "a")
+	spoil(&mine)
+	require.Equal(t, want, get(t, h.Store, "a"))
+	list, err := h.Store.ListProxies(t.Context())
+	require.NoError(t, err)
+	spoil(&list[0])
+	require.Equal(t, want, get(t, h.Store, "a"))
+}
+
+func writtenIsCopied(t *testing.T, h Harness) {
+	labels, spec := map[string]string{"k": "v"}, fullSpec()
+	p, err := h.Store.CreateProxy(t.Context(), "a", store.Edit{Labels: labels, Spec: spec})
+	require.NoError(t, err)
+	labels["k"] = "changed"
+	maps.Copy(spec["placement"].(map[string]any), map[string]any{"zone": "changed"})
+	require.Equal(t, p, get(t, h.Store, "a"))
+	// One more edit, so that a store that kept the maps would read them again.
+	p, err = h.Store.EditProxy(t.Context(), "a", store.Edit{RotateTime: at(0)}, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, "v", p.Labels["k"])
+	require.Equal(t, "z", p.Spec.Placement.Zone)
+	p.Status = fullStatus()
+	_, err = h.Store.WriteStatus(t.Context(), p, store.AllFields)
+	require.NoError(t, err)
+	want := get(t, h.Store, "a")
+	spoil(&p)
+	require.Equal(t, want, get(t, h.Store, "a"))
 }

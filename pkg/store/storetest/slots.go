@@ -22,6 +22,10 @@ func slotCases() []testCase {
 		{"freeing an old version conflicts", freeIsConditional},
 		{"slot and request are committed together", slotWithRequest},
 		{"a takeover and its request are committed together", takeoverWithRequest},
+		{"a renewal that changes nothing keeps the version", idleRenewalKeepsVersion},
+		{"one of many takers of an expired slot wins", oneTakeoverWins},
+		{"a slot whose write is repeated is found to be one's own", repeatedCreateIsOwn},
+		{"a takeover replaces all that the last holder left", takeoverReplacesAll},
 	}
 }
 
@@ -189,91 +193,73 @@ func takeoverWithRequest(t *testing.T, h Harness) {
 	require.Equal(t, "two", got.LeaseID)
 }
 
-func viewCases() []testCase {
-	return []testCase{
-		{"the slots of one proxy, and of no other", slotsOfOneProxy},
-		{"a window of slots is in order, bounded and limited", windowOfSlots},
-		{"live slots are counted", liveAreCounted},
-		{"expired slots are found", expiredAreFound},
-	}
-}
-
-func slotsOfOneProxy(t *testing.T, h Harness) {
-	for _, name := range []string{"a", "a-1", "a0", "b"} {
-		take(t, h.Store, name, 0, name)
-		take(t, h.Store, name, 10, name)
-	}
-	got, err := h.Store.ProxySlots(t.Context(), "a")
+func idleRenewalKeepsVersion(t *testing.T, h Harness) {
+	first := take(t, h.Store, "a", 0, "one")
+	renewed, err := h.Store.ReplaceSlot(t.Context(), first, nil) // the first one writes down the fence
 	require.NoError(t, err)
-	require.Equal(t, []string{"a.0", "a.10"}, slotIDs(got))
-	got, err = h.Store.ProxySlots(t.Context(), "none")
-	require.NoError(t, err)
-	require.Empty(t, got)
-}
-
-func slotIDs(slots []store.Slot) []string {
-	var out []string
-	for _, s := range slots {
-		out = append(out, store.SlotID(s.Proxy, s.N))
+	for range 2 {
+		again, err := h.Store.ReplaceSlot(t.Context(), renewed, nil)
+		require.NoError(t, err)
+		require.Equal(t, renewed, again)
 	}
-	return out
+	read, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, renewed, read)
 }
 
-func windowOfSlots(t *testing.T, h Harness) {
-	for _, name := range []string{"b", "a", "c", "a-1"} {
-		for _, n := range []int{2, 10, 0} {
-			take(t, h.Store, name, n, name)
+func oneTakeoverWins(t *testing.T, h Harness) {
+	old := take(t, h.Store, "a", 0, "old")
+	const takers = 8
+	got, errs := make([]store.Slot, takers), make([]error, takers)
+	var wg sync.WaitGroup
+	for i := range takers {
+		wg.Go(func() {
+			want := slot("a", 0, fmt.Sprint(i))
+			want.Version = old.Version
+			got[i], errs[i] = h.Store.ReplaceSlot(t.Context(), want, nil)
+		})
+	}
+	wg.Wait()
+	var won []store.Slot
+	for i, err := range errs {
+		if err == nil {
+			won = append(won, got[i])
+			continue
 		}
+		require.ErrorIs(t, err, store.ErrConflict)
 	}
-	all := []string{"a-1.0", "a-1.10", "a-1.2", "a.0", "a.10", "a.2", "b.0", "b.10", "b.2", "c.0", "c.10", "c.2"}
-	for _, row := range []struct {
-		from, to string
-		limit    int
-		want     []string
-	}{
-		{"", "", 100, all},
-		{"", "", 4, all[:4]},
-		{"a", "", 100, all[3:]},
-		{"a", "c", 100, all[3:9]},
-		{"a", "c", 2, all[3:5]},
-		{"a", "a0", 100, all[3:6]},
-		{"d", "", 100, nil},
-	} {
-		got, err := h.Store.SlotsFrom(t.Context(), row.from, row.to, row.limit)
-		require.NoError(t, err)
-		require.Equal(t, row.want, slotIDs(got), "%+v", row)
-	}
+	require.Len(t, won, 1)
+	read, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, won[0], read)
+	require.Greater(t, read.Fence, old.Fence)
 }
 
-func liveAreCounted(t *testing.T, h Harness) {
-	for n := range 5 {
-		s := slot("a", n, fmt.Sprint(n))
-		s.ExpireTime = at(time.Duration(n) * time.Minute)
-		_, err := h.Store.CreateSlot(t.Context(), s, nil)
-		require.NoError(t, err)
-	}
-	for d, want := range map[time.Duration]int64{-time.Minute: 5, 0: 4, 3 * time.Minute: 1, 4 * time.Minute: 0} {
-		n, err := h.Store.CountSlots(t.Context(), at(d))
-		require.NoError(t, err)
-		require.Equal(t, want, n, d)
-	}
+func repeatedCreateIsOwn(t *testing.T, h Harness) {
+	first, err := h.Store.CreateSlot(t.Context(), slot("a", 0, "one"), request("one"))
+	require.NoError(t, err)
+	_, err = h.Store.CreateSlot(t.Context(), slot("a", 0, "one"), request("one")) // as the client does when an answer is lost
+	require.ErrorIs(t, err, store.ErrExists)
+	read, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, first, read, "lease id, fence and version tell")
 }
 
-func expiredAreFound(t *testing.T, h Harness) {
-	for n := range 20 {
-		s := slot("a", n, fmt.Sprint(n))
-		s.ExpireTime = at(time.Duration(n) * time.Minute)
-		_, err := h.Store.CreateSlot(t.Context(), s, nil)
-		require.NoError(t, err)
-	}
-	got, err := h.Store.ExpiredSlots(t.Context(), at(7*time.Minute), 100)
+func takeoverReplacesAll(t *testing.T, h Harness) {
+	old := take(t, h.Store, "a", 0, "old")
+	old.ExpireTime = at(2 * time.Minute)
+	old, err := h.Store.ReplaceSlot(t.Context(), old, nil)
 	require.NoError(t, err)
-	require.Len(t, got, 7)
-	for _, s := range got {
-		require.True(t, s.ExpireTime.Before(at(7*time.Minute)))
-		require.NoError(t, h.Store.DeleteSlot(t.Context(), s), "versions are those of the documents")
-	}
-	got, err = h.Store.ExpiredSlots(t.Context(), at(time.Hour), 5)
+	want := store.Slot{Proxy: "a", N: 0, LeaseID: "new", ExpireTime: at(time.Hour), Version: old.Version}
+	got, err := h.Store.ReplaceSlot(t.Context(), want, nil)
 	require.NoError(t, err)
-	require.Len(t, got, 5)
+	want.Fence, want.Version = got.Fence, got.Version
+	require.Equal(t, want, got)
+	require.Equal(t, got.Version.UnixMicro(), got.Fence)
+	read, err := h.Store.GetSlot(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, want, read)
+	n, err := h.Store.CountSlots(t.Context(), at(59*time.Minute))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n, "queries know the new expiry")
 }

@@ -15,7 +15,8 @@ import (
 type Harness struct {
 	// Store is empty, and no other test sees it.
 	Store store.Store
-	// PutRaw stores a document as somebody might edit it by hand.
+	// PutRaw stores a document as somebody might edit it by hand. Whether a status that doc does not
+	// have stays is left open.
 	PutRaw func(name string, doc map[string]any)
 }
 
@@ -36,7 +37,9 @@ type testCase struct {
 
 func cases() []testCase {
 	var out []testCase
-	for _, group := range [][]testCase{proxyCases(), statusCases(), slotCases(), viewCases(), requestCases(), catalogCases(), runCases()} {
+	for _, group := range [][]testCase{
+		callCases(), proxyCases(), statusCases(), slotCases(), viewCases(), requestCases(), catalogCases(), runCases(),
+	} {
 		out = append(out, group...)
 	}
 	return out

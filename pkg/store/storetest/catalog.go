@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,31 +10,6 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 )
-
-func requestCases() []testCase {
-	return []testCase{
-		{"bans are counted by distinct lease within the window", bansAreCounted},
-		{"an unknown request is not found", func(t *testing.T, h Harness) {
-			_, err := h.Store.GetRequest(t.Context(), "none")
-			require.ErrorIs(t, err, store.ErrNotFound)
-		}},
-	}
-}
-
-func bansAreCounted(t *testing.T, h Harness) {
-	ban := func(proxy, target, lease string, d time.Duration) int {
-		n, err := h.Store.RecordBan(t.Context(), proxy, target, lease, at(d), 30*time.Minute)
-		require.NoError(t, err)
-		return n
-	}
-	require.Equal(t, 1, ban("a", "shop.example", "a.0.x", 0))
-	require.Equal(t, 1, ban("a", "shop.example", "a.0.x", time.Minute), "the same lease")
-	require.Equal(t, 2, ban("a", "shop.example", "a.0.y", 2*time.Minute))
-	require.Equal(t, 1, ban("a", "other.example", "a.0.y", 2*time.Minute))
-	require.Equal(t, 1, ban("b", "shop.example", "b.0.y", 2*time.Minute))
-	require.Equal(t, 3, ban("a", "shop.example", "a.1.z", 31*time.Minute))
-	require.Equal(t, 2, ban("a", "shop.example", "a.2.z", 33*time.Minute), "what is older than the window is forgotten")
-}
 
 func catalogCases() []testCase {
 	return []testCase{
@@ -47,6 +23,11 @@ func catalogCases() []testCase {
 		{"a shard write of an old version conflicts", oldShardConflicts},
 		{"a verdict that flips between read and write is not lost", verdictIsNotLost},
 		{"verdict and quarantine are set alone", verdictAndQuarantine},
+		{"a write of what is there already keeps the version", idleShardKeepsVersion},
+		{"an empty shard can be filled, and emptied again", emptyShard},
+		{"a shard holds a thousand entries", fullShard},
+		{"a verdict on an entry that is not there makes none that is ready", verdictOnNothing},
+		{"what callers change in their catalog stays theirs", catalogIsTheirs},
 		{"a missing shard is not found", func(t *testing.T, h Harness) {
 			require.ErrorIs(t, h.Store.SetVerdict(t.Context(), 3, "a", fleet.Verdict{}), store.ErrNotFound)
 			require.ErrorIs(t, h.Store.SetQuarantine(t.Context(), 3, "a", "x", at(0)), store.ErrNotFound)
@@ -85,6 +66,7 @@ func readShard(t *testing.T, s store.Store, id int) store.Shard {
 }
 
 func entriesSurvive(t *testing.T, h Harness) {
+	requireFull(t, entry())
 	writeShard(t, h.Store, store.Shard{ID: 1}, map[string]fleet.Entry{"us-east1-a": entry(), "b": {}})
 	writeShard(t, h.Store, store.Shard{ID: 0}, map[string]fleet.Entry{"c": {Host: "h"}})
 	shards, err := h.Store.ReadCatalog(t.Context())
@@ -92,7 +74,7 @@ func entriesSurvive(t *testing.T, h Harness) {
 	require.Len(t, shards, 2)
 	require.Equal(t, 0, shards[0].ID)
 	require.Equal(t, entry(), shards[1].Entries["us-east1-a"])
-	require.Contains(t, shards[1].Entries, "b")
+	require.Equal(t, fleet.Entry{}, shards[1].Entries["b"])
 }
 
 func shardWriteLeavesOthers(t *testing.T, h Harness) {
@@ -147,67 +129,54 @@ func verdictAndQuarantine(t *testing.T, h Harness) {
 	require.Equal(t, "h", sh.Entries["plain"].Host)
 }
 
-func runCases() []testCase {
-	return []testCase{
-		{"there is a run document before the first run", func(t *testing.T, h Harness) {
-			r, err := h.Store.GetRun(t.Context())
-			require.NoError(t, err)
-			require.Zero(t, r)
-		}},
-		{"the lock has one holder until it expires", lockHasOneHolder},
-		{"what a run leaves is found by the next", runLeavesSomething},
-		{"an old holder cannot unlock", oldHolderCannotUnlock},
-		{"one's own repeated unlock succeeds", repeatedUnlock},
+func idleShardKeepsVersion(t *testing.T, h Harness) {
+	v := writeShard(t, h.Store, store.Shard{}, map[string]fleet.Entry{"a": entry(), "b": {Host: "h"}})
+	require.Equal(t, v, writeShard(t, h.Store, store.Shard{Version: v}, map[string]fleet.Entry{"a": entry()}, "none"))
+	require.NoError(t, h.Store.SetVerdict(t.Context(), 0, "a", entry().Verdict))
+	require.NoError(t, h.Store.SetQuarantine(t.Context(), 0, "a", "www.shop.example", at(time.Hour)))
+	require.Equal(t, v, readShard(t, h.Store, 0).Version)
+}
+
+func emptyShard(t *testing.T, h Harness) {
+	v := writeShard(t, h.Store, store.Shard{}, nil)
+	sh := readShard(t, h.Store, 0)
+	require.Empty(t, sh.Entries)
+	require.Equal(t, v, sh.Version)
+	v = writeShard(t, h.Store, sh, map[string]fleet.Entry{"a": {Host: "1"}})
+	v = writeShard(t, h.Store, store.Shard{Version: v}, nil, "a")
+	require.Empty(t, readShard(t, h.Store, 0).Entries)
+	require.Equal(t, v, readShard(t, h.Store, 0).Version)
+	require.NoError(t, h.Store.SetVerdict(t.Context(), 0, "b", fleet.Verdict{Healthy: true}))
+	require.True(t, readShard(t, h.Store, 0).Entries["b"].Verdict.Healthy)
+}
+
+func fullShard(t *testing.T, h Harness) {
+	put := map[string]fleet.Entry{}
+	for n := range store.MaxShardEntries {
+		put[fmt.Sprintf("proxy-%04d", n)] = entry()
 	}
+	v := writeShard(t, h.Store, store.Shard{}, put)
+	for name, e := range put {
+		e.Capacity++
+		put[name] = e
+	}
+	writeShard(t, h.Store, store.Shard{Version: v}, put)
+	require.Equal(t, put, readShard(t, h.Store, 0).Entries)
 }
 
-func lockHasOneHolder(t *testing.T, h Harness) {
-	first, err := h.Store.LockRun(t.Context(), "one", at(0), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, "one", first.Holder)
-	require.Equal(t, at(time.Minute), first.ExpireTime)
-	held, err := h.Store.LockRun(t.Context(), "two", at(59*time.Second), time.Minute)
-	require.ErrorIs(t, err, store.ErrLocked)
-	require.Equal(t, "one", held.Holder)
-	second, err := h.Store.LockRun(t.Context(), "two", at(time.Minute), time.Minute)
-	require.NoError(t, err)
-	require.Greater(t, second.Fence, first.Fence)
+func verdictOnNothing(t *testing.T, h Harness) {
+	writeShard(t, h.Store, store.Shard{}, map[string]fleet.Entry{"a": entry()})
+	require.NoError(t, h.Store.SetVerdict(t.Context(), 0, "gone", fleet.Verdict{Healthy: true}))
+	require.NoError(t, h.Store.SetQuarantine(t.Context(), 0, "gone", "x", at(0)))
+	require.False(t, readShard(t, h.Store, 0).Entries["gone"].Ready())
 }
 
-func runLeavesSomething(t *testing.T, h Harness) {
-	r, err := h.Store.LockRun(t.Context(), "one", at(0), time.Minute)
-	require.NoError(t, err)
-	r.Cursor, r.EndTime, r.Summary = "m", at(time.Second), []byte(`{"proxies":3}`)
-	r.Orphans = map[string]time.Time{"mock/proxy-abc": at(0)}
-	r.Cooldowns = map[string]time.Time{"gce/us-east1-b": at(time.Hour)}
-	require.NoError(t, h.Store.UnlockRun(t.Context(), r))
-	next, err := h.Store.LockRun(t.Context(), "two", at(2*time.Second), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, r.Cursor, next.Cursor)
-	require.Equal(t, r.EndTime, next.EndTime)
-	require.Equal(t, r.Orphans, next.Orphans)
-	require.Equal(t, r.Cooldowns, next.Cooldowns)
-	require.JSONEq(t, string(r.Summary), string(next.Summary))
-	require.Greater(t, next.Fence, r.Fence)
-}
-
-func oldHolderCannotUnlock(t *testing.T, h Harness) {
-	old, err := h.Store.LockRun(t.Context(), "one", at(0), time.Minute)
-	require.NoError(t, err)
-	_, err = h.Store.LockRun(t.Context(), "two", at(time.Hour), time.Minute)
-	require.NoError(t, err)
-	old.Cursor = "stale"
-	require.ErrorIs(t, h.Store.UnlockRun(t.Context(), old), store.ErrConflict)
-	r, err := h.Store.GetRun(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "two", r.Holder)
-	require.Empty(t, r.Cursor)
-}
-
-func repeatedUnlock(t *testing.T, h Harness) {
-	r, err := h.Store.LockRun(t.Context(), "one", at(0), time.Minute)
-	require.NoError(t, err)
-	r.EndTime = at(time.Second)
-	require.NoError(t, h.Store.UnlockRun(t.Context(), r))
-	require.NoError(t, h.Store.UnlockRun(t.Context(), r), "as the client does when an answer is lost")
+func catalogIsTheirs(t *testing.T, h Harness) {
+	put := map[string]fleet.Entry{"a": entry()}
+	writeShard(t, h.Store, store.Shard{}, put)
+	spoil(&put)
+	require.Equal(t, map[string]fleet.Entry{"a": entry()}, readShard(t, h.Store, 0).Entries)
+	mine := readShard(t, h.Store, 0)
+	spoil(&mine)
+	require.Equal(t, map[string]fleet.Entry{"a": entry()}, readShard(t, h.Store, 0).Entries)
 }
