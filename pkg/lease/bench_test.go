@@ -59,16 +59,13 @@ func BenchmarkLease(b *testing.B) {
 
 // bench is one fleet on a database of its own.
 type bench struct {
-	n      int
-	full   bool
-	store  *meter
-	raw    *gcfirestore.Client
-	server *httptest.Server
-	client *http.Client
+	n     int
+	full  bool
+	store *meter
+	raw   *gcfirestore.Client
+	wires []*wire // one per worker
 
-	active     sync.Map // slots that a worker holds
-	overcommit atomic.Int64
-	refused    atomic.Int64
+	refused atomic.Int64
 }
 
 func newBench(b *testing.B, n int, full bool) *bench {
@@ -88,10 +85,11 @@ func newBench(b *testing.B, n int, full bool) *bench {
 	_, err = s.WriteShard(b.Context(), store.Shard{}, entries, nil)
 	require.NoError(b, err)
 	service := New(Deps{Store: m.store, Secrets: vault{}, Metrics: NewMetrics(prometheus.NewRegistry()), Now: time.Now, Log: slog.New(slog.NewJSONHandler(io.Discard, nil))})
-	m.server = httptest.NewServer((&Server{Service: service, Version: "bench"}).Handler())
-	b.Cleanup(m.server.Close)
-	m.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchWorkers, MaxConnsPerHost: 2 * benchWorkers}}
-	b.Cleanup(m.client.CloseIdleConnections)
+	server := httptest.NewServer((&Server{Service: service, Version: "bench"}).Handler())
+	b.Cleanup(server.Close)
+	for range benchWorkers {
+		m.wires = append(m.wires, dialWire(b, server.Listener.Addr().String()))
+	}
 	m.fill(b)
 	return m
 }
@@ -108,11 +106,10 @@ func (m *bench) fill(b *testing.B) {
 	var wg sync.WaitGroup
 	var left atomic.Int64
 	left.Store(int64(want))
-	for range benchWorkers {
+	for _, w := range m.wires {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				_, status := m.call("/v1/leases", `{"ttlSeconds":3600}`)
-				if status != http.StatusCreated {
+				if status, _, err := w.post("/v1/leases", `{"ttlSeconds":3600}`); err != nil || status != http.StatusCreated {
 					left.Add(1)
 				}
 			}
@@ -141,8 +138,8 @@ func (m *bench) run(b *testing.B) {
 	}
 	fmt.Printf("lease_bench fleet=%d fill=%s cycles_per_s=%.0f raw_per_s=%.0f ratio=%.2f rpcs_per_acquire=%.2f reads_per_cycle=%.3f refused=%d overcommit=%d\n",
 		m.n, fill, median(ours), median(raw), median(ratios),
-		float64(m.store.acquireCalls.Load())/float64(max(1, acquires)), float64(m.store.reads.Load())/float64(max(1, cycles)), m.refused.Load(), m.overcommit.Load())
-	require.Zero(b, m.overcommit.Load())
+		float64(m.store.acquireCalls.Load())/float64(max(1, acquires)), float64(m.store.reads.Load())/float64(max(1, cycles)), m.refused.Load(), m.store.overcommit.Load())
+	require.Zero(b, m.store.overcommit.Load())
 }
 
 // lease lets the workers acquire and release for d; it returns cycles done and acquires tried.
@@ -152,21 +149,16 @@ func (m *bench) lease(d time.Duration) (cycles, acquires int64) {
 	if m.full { // crawlers that find no place wait for one
 		body = `{"waitSeconds":1}`
 	}
-	m.workers(d, func() {
+	m.workers(d, func(w *wire) {
 		tried.Add(1)
-		answer, status := m.call("/v1/leases", body)
-		if status != http.StatusCreated {
+		status, answer, err := w.post("/v1/leases", body)
+		if err != nil || status != http.StatusCreated {
 			m.refused.Add(1)
 			return
 		}
-		id := answer["id"].(string)
-		slot := id[:strings.LastIndex(id, ".")]
-		if _, held := m.active.LoadOrStore(slot, true); held {
-			m.overcommit.Add(1)
-		}
-		m.active.Delete(slot)
+		release := "/v1/leases/" + leaseIDIn(answer) + ":release"
 		for range 5 { // a release can be repeated
-			if _, status := m.call("/v1/leases/"+id+":release", ""); status == http.StatusOK {
+			if status, _, err := w.post(release, ""); err == nil && status == http.StatusOK {
 				done.Add(1)
 				return
 			}
@@ -179,7 +171,7 @@ func (m *bench) lease(d time.Duration) (cycles, acquires int64) {
 // returns cycles per second.
 func (m *bench) rawRound(d time.Duration) float64 {
 	var done atomic.Int64
-	m.workers(d, func() {
+	m.workers(d, func(*wire) {
 		now := time.Now()
 		id := randomID()
 		ref := m.raw.Collection("slots-raw").Doc(id)
@@ -197,29 +189,17 @@ func (m *bench) rawRound(d time.Duration) float64 {
 	return float64(done.Load()) / d.Seconds()
 }
 
-func (m *bench) workers(d time.Duration, work func()) {
+func (m *bench) workers(d time.Duration, work func(*wire)) {
 	end := time.Now().Add(d)
 	var wg sync.WaitGroup
-	for range benchWorkers {
+	for _, w := range m.wires {
 		wg.Go(func() {
 			for time.Now().Before(end) {
-				work()
+				work(w)
 			}
 		})
 	}
 	wg.Wait()
-}
-
-func (m *bench) call(path, body string) (map[string]any, int) {
-	resp, err := m.client.Post(m.server.URL+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		return nil, 0
-	}
-	defer resp.Body.Close()
-	var out map[string]any
-	_ = json.NewDecoder(resp.Body).Decode(&out)
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return out, resp.StatusCode
 }
 
 func median(values []float64) float64 {
@@ -227,9 +207,13 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// meter counts what acquires cost: calls to the store on their behalf, and documents read.
+// meter counts what acquires cost: calls to the store on their behalf, and documents read. It also
+// watches that no slot is taken twice.
 type meter struct {
 	store.Store
+	held       sync.Map
+	overcommit atomic.Int64
+
 	acquireCalls atomic.Int64 // all calls but those that release
 	reads        atomic.Int64 // documents, as Firestore bills them
 }
@@ -248,7 +232,18 @@ func (m *meter) ReadCatalog(ctx context.Context) ([]store.Shard, error) {
 
 func (m *meter) CreateSlot(ctx context.Context, s store.Slot, req *store.Request) (store.Slot, error) {
 	m.acquireCalls.Add(1)
-	return m.Store.CreateSlot(ctx, s, req)
+	got, err := m.Store.CreateSlot(ctx, s, req)
+	if err == nil {
+		if _, twice := m.held.LoadOrStore(store.SlotID(s.Proxy, s.N), true); twice {
+			m.overcommit.Add(1)
+		}
+	}
+	return got, err
+}
+
+func (m *meter) DeleteSlot(ctx context.Context, s store.Slot) error {
+	m.held.Delete(store.SlotID(s.Proxy, s.N)) // before: the next one may take it before we know that it is free
+	return m.Store.DeleteSlot(ctx, s)
 }
 
 func (m *meter) ReplaceSlot(ctx context.Context, s store.Slot, req *store.Request) (store.Slot, error) {
