@@ -1,12 +1,21 @@
 package storetest
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// picture shows v as it is now, whatever shares memory with it and changes later.
+func picture(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}
 
 // spoil changes everything that can be reached from a pointer: fields, behind pointers, in slices and
 // in maps.

@@ -23,12 +23,13 @@ func viewCases() []testCase {
 
 func slotsOfOneProxy(t *testing.T, h Harness) {
 	for _, name := range []string{"a", "a-1", "a0", "b"} {
-		take(t, h.Store, name, 0, name)
-		take(t, h.Store, name, 10, name)
+		for _, n := range []int{999, 0, 10, 9} {
+			take(t, h.Store, name, n, name)
+		}
 	}
 	got, err := h.Store.ProxySlots(t.Context(), "a")
 	require.NoError(t, err)
-	require.Equal(t, []string{"a.0", "a.10"}, slotIDs(got))
+	require.Equal(t, []string{"a.0", "a.10", "a.9", "a.999"}, slotIDs(got))
 	got, err = h.Store.ProxySlots(t.Context(), "none")
 	require.NoError(t, err)
 	require.Empty(t, got)
