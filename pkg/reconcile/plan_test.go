@@ -432,6 +432,7 @@ func instanceRows() []planRow {
 			assert.Equal(t, store.AllFields, d.Fields)
 		}},
 		{"a listing that is behind is not believed", RowAsk, viewOf(serving(1), func(v *View) { v.Listed = []provider.Instance{real(v, 1, provisioningState)} }), asked(nameP(1))},
+		{"also of one that is within its time", RowAsk, viewOf(serving(1), func(v *View) { v.Listed = []provider.Instance{real(v, 1, provisioningState)} }, young), asked(nameP(1))},
 		{"an unknown state is never acted upon", RowUnknown, viewOf(serving(1), specChanged, func(v *View) { v.Listed = []provider.Instance{real(v, 1, unknownState)} }), func(t *testing.T, d Decision) {
 			assert.Empty(t, d.Actions)
 			assert.Nil(t, d.Status.Next)
