@@ -64,7 +64,8 @@ func read(d *prometheus.Desc, c prometheus.Collector, function string) metric {
 
 func kindOf(c prometheus.Collector) string {
 	switch c.(type) {
-	case prometheus.Gauge, *prometheus.GaugeVec: // a gauge is a counter, too, by its methods
+	case prometheus.Gauge, *prometheus.GaugeVec, // a gauge is a counter, too, by its methods
+		*lease.Metrics: // what it collects itself are counts read from the store
 		return "gauge"
 	case prometheus.Counter, *prometheus.CounterVec:
 		return "counter"
