@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,8 +47,6 @@ func BenchmarkLease(b *testing.B) {
 	if os.Getenv("FIRESTORE_EMULATOR_HOST") == "" {
 		b.Skip("SKIPPED: no Firestore emulator; run make bench-lease")
 	}
-	// The deployed function has one CPU. A second one would mostly be spent on looking for work.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, full := range []bool{false, true} {
 		for _, n := range []int{10, 100, 1000} {
 			b.Run(map[bool]string{false: "half", true: "full"}[full]+"/"+strconv.Itoa(n), func(b *testing.B) {

@@ -35,3 +35,24 @@ func RemoveByHand(t *testing.T, s *Store, collection, id string) {
 
 // BanID is the id of the document that notes bans.
 func BanID(proxy, target string) string { return banID(proxy, target) }
+
+// The bounds of writes that go together.
+const (
+	AloneAtOnce  = aloneAtOnce
+	MostTogether = mostTogether
+	LeastLeft    = leastLeft
+)
+
+// Waiting is how many writes wait for others to end.
+func Waiting(s *Store) int {
+	s.writes.mu.Lock()
+	defer s.writes.mu.Unlock()
+	return len(s.writes.waiting)
+}
+
+// UnderWay is how many calls of writes have not ended.
+func UnderWay(s *Store) int {
+	s.writes.mu.Lock()
+	defer s.writes.mu.Unlock()
+	return s.writes.underWay
+}

@@ -23,10 +23,11 @@ const (
 	colRuns     = "runs"
 )
 
-// Store implements store.Store. Each write is one atomic commit, conditional where the contract says
-// so; there are no transactions that hold locks while something else is waited for.
+// Store implements store.Store. Each write is atomic and conditional where the contract says so; there
+// are no transactions that hold locks while something else is waited for.
 type Store struct {
 	client *firestore.Client
+	writes *writes // of slots
 }
 
 var _ store.Store = (*Store)(nil)
@@ -38,7 +39,7 @@ func Open(ctx context.Context, projectID, database string, opts ...option.Client
 	if err != nil {
 		return nil, fmt.Errorf("open Firestore database %s of project %s: %w", database, projectID, err)
 	}
-	return &Store{client: client}, nil
+	return &Store{client: client, writes: &writes{client: client}}, nil
 }
 
 // Close ends the connection.

@@ -76,7 +76,11 @@ func (s *Store) CreateSlot(ctx context.Context, slot store.Slot, req *store.Requ
 	var result *firestore.WriteResult
 	var err error
 	if req == nil {
-		result, err = ref.Create(ctx, doc)
+		result, err = s.writes.do(ctx, &write{
+			ref:   ref,
+			alone: func(ctx context.Context) (*firestore.WriteResult, error) { return ref.Create(ctx, doc) },
+			join:  func(b *firestore.BulkWriter) (*firestore.BulkWriterJob, error) { return b.Create(ref, doc) },
+		})
 	} else {
 		result, err = s.withRequest(ctx, *req, func(b *batch) { b.Create(ref, doc) })
 	}
@@ -148,7 +152,12 @@ func (s *Store) withRequest(ctx context.Context, req store.Request, write func(*
 func (s *Store) DeleteSlot(ctx context.Context, slot store.Slot) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	_, err := s.slot(slot.Proxy, slot.N).Delete(ctx, ifVersion(slot.Version))
+	ref, condition := s.slot(slot.Proxy, slot.N), ifVersion(slot.Version)
+	_, err := s.writes.do(ctx, &write{
+		ref:   ref,
+		alone: func(ctx context.Context) (*firestore.WriteResult, error) { return ref.Delete(ctx, condition) },
+		join:  func(b *firestore.BulkWriter) (*firestore.BulkWriterJob, error) { return b.Delete(ref, condition) },
+	})
 	return refused(ctx, "delete slot", store.SlotID(slot.Proxy, slot.N), err)
 }
 

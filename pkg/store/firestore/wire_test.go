@@ -29,6 +29,7 @@ type wire struct {
 	mu      sync.Mutex
 	calls   []string // names of methods
 	queries []query
+	held    func(method string)       // returns when the call may go on
 	before  func(method string) error // an error comes instead of the call
 	after   func(method string) error // an error comes instead of the reply
 }
@@ -66,6 +67,13 @@ func (w *wire) breaks(before, after func(method string) error) {
 	w.before, w.after = before, after
 }
 
+// hold sets what calls wait for; nil lets them pass.
+func (w *wire) hold(held func(method string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = held
+}
+
 // took returns the names of the methods called since the last time.
 func (w *wire) took() []string {
 	w.mu.Lock()
@@ -87,6 +95,12 @@ func (w *wire) begin(ctx context.Context, method string) (context.Context, error
 	deadline, ok := ctx.Deadline()
 	if !ok || time.Until(deadline) > 20*time.Second {
 		w.t.Errorf("%s has no deadline, or a late one: %v", method, deadline)
+	}
+	w.mu.Lock()
+	held := w.held
+	w.mu.Unlock()
+	if held != nil {
+		held(method)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
