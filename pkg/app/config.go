@@ -46,21 +46,24 @@ type Variable struct {
 	parse   func(c *Config, value string) error
 }
 
-var (
-	projectPattern  = regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
-	databasePattern = regexp.MustCompile(`^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$`)
-)
+// idPattern leaves out the length: a counted repetition takes long to compile, which every start would pay.
+var idPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*[a-z0-9]$`)
+
+const defaultDatabase = "(default)"
 
 // Variables returns all environment variables that the functions read, in the order of the README.
 func Variables() []Variable {
 	return []Variable{
 		{"PROJECT_ID", "", "Google Cloud project; required", func(c *Config, v string) error {
 			c.ProjectID = v
-			return match(projectPattern, v, "must be a project id such as my-crawl-project")
+			return matchID(v, 6, 30, "must be a project id such as my-crawl-project")
 		}},
-		{"FIRESTORE_DATABASE", "(default)", "Firestore database; each database is a fleet of its own", func(c *Config, v string) error {
+		{"FIRESTORE_DATABASE", defaultDatabase, "Firestore database; each database is a fleet of its own", func(c *Config, v string) error {
 			c.Database = v
-			return match(databasePattern, v, "must be (default) or 4 to 63 lower-case letters, digits and hyphens")
+			if v == defaultDatabase {
+				return nil
+			}
+			return matchID(v, 4, 63, "must be (default) or 4 to 63 lower-case letters, digits and hyphens")
 		}},
 		{"PROVIDERS_CONFIG", "", "file that lists the providers; reconcile only", func(c *Config, v string) error {
 			c.ProvidersConfig = v
@@ -132,8 +135,8 @@ func text(field func(*Config) *string) func(*Config, string) error {
 	}
 }
 
-func match(p *regexp.Regexp, v, must string) error {
-	if !p.MatchString(v) {
+func matchID(v string, least, most int, must string) error {
+	if len(v) < least || len(v) > most || !idPattern.MatchString(v) {
 		return errors.New(must)
 	}
 	return nil

@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +30,10 @@ func TestEveryVariableIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, value, want string }{
 		{"PROJECT_ID", "Not A Project", `PROJECT_ID: "Not A Project": must be a project id`},
+		{"PROJECT_ID", "abcde", `PROJECT_ID: "abcde": must be a project id`},
+		{"PROJECT_ID", "a" + strings.Repeat("b", 30), "PROJECT_ID"},
+		{"FIRESTORE_DATABASE", "abc", "FIRESTORE_DATABASE"},
+		{"FIRESTORE_DATABASE", "a" + strings.Repeat("b", 63), "FIRESTORE_DATABASE"},
 		{"FIRESTORE_DATABASE", "x", `FIRESTORE_DATABASE: "x": must be (default) or`},
 		{"PROVIDERS_CONFIG", "/no/such/file", "PROVIDERS_CONFIG"},
 		{"SECRETS_DIR", "/no/such/dir", "SECRETS_DIR"},
@@ -48,6 +53,19 @@ func TestEveryVariableIsChecked(t *testing.T) {
 			_, err := LoadConfig(env(vars))
 			require.ErrorContains(t, err, row.want)
 		})
+	}
+}
+
+func TestIDsOfAnyAllowedLengthAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ project, database string }{
+		{"abcdef", "abcd"},
+		{"a" + strings.Repeat("b", 29), "a" + strings.Repeat("b", 62)},
+		{"my-project-1", "(default)"},
+	} {
+		c, err := LoadConfig(env(map[string]string{"PROJECT_ID": row.project, "FIRESTORE_DATABASE": row.database}))
+		require.NoError(t, err)
+		require.Equal(t, row.database, c.Database)
 	}
 }
 

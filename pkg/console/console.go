@@ -51,31 +51,34 @@ const (
 //go:embed page.html
 var pageHTML string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"ago": func(now, t time.Time) string {
-		if t.IsZero() {
-			return "–"
-		}
-		return span(now.Sub(t))
-	},
-	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"class": func(state string) string {
-		switch state {
-		case "Ready":
-			return "good"
-		case "Rejected", "Failed", "Unhealthy":
-			return "bad"
-		}
-		return "wait"
-	},
-}).Parse(pageHTML))
+// page is read when it is first shown: crawlers must not wait for it when an instance starts.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"ago": func(now, t time.Time) string {
+			if t.IsZero() {
+				return "–"
+			}
+			return span(now.Sub(t))
+		},
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"class": func(state string) string {
+			switch state {
+			case "Ready":
+				return "good"
+			case "Rejected", "Failed", "Unhealthy":
+				return "bad"
+			}
+			return "wait"
+		},
+	}).Parse(pageHTML))
+})
 
 // policy lets the browser run the page's own script and style, known by their hashes, and nothing that
 // a name or a message might smuggle in.
 var policy = sync.OnceValue(func() string {
 	var out bytes.Buffer
-	if err := page.ExecuteTemplate(&out, "page", view{}); err != nil {
+	if err := page().ExecuteTemplate(&out, "page", view{}); err != nil {
 		return "default-src 'none'"
 	}
 	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -108,7 +111,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = "main"
 	}
 	var out bytes.Buffer
-	if err := page.ExecuteTemplate(&out, name, v); err != nil {
+	if err := page().ExecuteTemplate(&out, name, v); err != nil {
 		http.Error(w, "the page cannot be shown", http.StatusInternalServerError)
 		return
 	}

@@ -38,6 +38,7 @@ const (
 	benchRounds   = 5
 	benchSlices   = 6
 	benchSlice    = 250 * time.Millisecond
+	coldStarts    = 31 // of each program, in turn
 )
 
 // BenchmarkLease prints what an acquire and a release cost over HTTP, against the bare create and
@@ -291,7 +292,7 @@ func BenchmarkColdStart(b *testing.B) {
 		`func init() { functions.HTTP("Lease", func(w http.ResponseWriter, _ *http.Request) {}) }`)
 	for range b.N {
 		var ours, theirs []float64
-		for range 9 {
+		for range coldStarts {
 			theirs = append(theirs, coldStart(b, bare))
 			ours = append(ours, coldStart(b, lease))
 		}

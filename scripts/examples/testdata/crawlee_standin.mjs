@@ -48,10 +48,13 @@ class SessionPool extends EventEmitter {
     Object.assign(this, { maxPoolSize, maxUsageCount });
   }
 
+  // A new session is used at once, while there is room for one; then any of them.
   getSession() {
     this.sessions = this.sessions.filter((s) => s.isUsable());
-    if (this.sessions.length < this.maxPoolSize) this.sessions.push(new Session(this, this.maxUsageCount));
-    return this.sessions[Math.floor(Math.random() * this.sessions.length)];
+    if (this.sessions.length === this.maxPoolSize) return this.sessions[Math.floor(Math.random() * this.sessions.length)];
+    const session = new Session(this, this.maxUsageCount);
+    this.sessions.push(session);
+    return session;
   }
 }
 
