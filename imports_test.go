@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"pkg/client/clienttest":     {"pkg/fleet", "pkg/lease", "pkg/store", "pkg/store/memory"},
 	"pkg/manifest":              {"pkg/fleet"},
 	"pkg/fleet":                 nil,
+	"pkg/testclock":             nil,
 }
 
 // free are the folders of programs: composition roots, which may import what they like.

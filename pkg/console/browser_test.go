@@ -138,13 +138,13 @@ func TestInABrowserThePageKeepsItselfCurrent(t *testing.T) {
 	require.True(t, b.truth(link+".focus(), document.activeElement === "+link))
 	b.eval("(document.querySelector('.scroll').scrollLeft = 7, 0)", new(int))
 	r.add("us-west1-new", nil, nil)
-	r.clock.advance(keep)
+	r.clock.Advance(keep)
 	require.Eventually(t, func() bool { return b.truth(`document.body.textContent.includes("us-west1-new")`) }, 30*time.Second, 100*time.Millisecond)
 	require.True(t, b.truth("document.activeElement === "+link), "whoever stands on a link stays there")
 	require.True(t, b.truth("document.querySelector('#news').textContent === ''"))
 
 	r.store.fail.Store(true)
-	r.clock.advance(keep)
+	r.clock.Advance(keep)
 	require.Eventually(t, func() bool {
 		return b.truth(`document.querySelector("#news").textContent.includes("What you see is old")`)
 	}, 30*time.Second, 100*time.Millisecond)

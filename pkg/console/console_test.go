@@ -17,20 +17,15 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/memory"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// clock is a time that tests move.
-type clock struct{ offset atomic.Int64 }
-
-func (c *clock) now() time.Time          { return now.Add(time.Duration(c.offset.Load())) }
-func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
-
 // rig is a page over a memory store.
 type rig struct {
 	t     *testing.T
-	clock *clock
+	clock *testclock.Clock
 	store *counting
 	page  *Handler
 	shard store.Shard
@@ -53,10 +48,10 @@ func (c *counting) ListProxies(ctx context.Context) ([]fleet.Proxy, error) {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	c := &clock{}
-	s := &counting{Store: memory.New(c.now)}
+	c := testclock.At(now)
+	s := &counting{Store: memory.New(c.Now)}
 	return &rig{t: t, clock: c, store: s, page: New(Config{
-		Store: s, Version: "v1.2.3", Fleet: "project (default)", Now: c.now, Refusals: func() map[string]int { return map[string]int{"NO_CAPACITY": 3} },
+		Store: s, Version: "v1.2.3", Fleet: "project (default)", Now: c.Now, Refusals: func() map[string]int { return map[string]int{"NO_CAPACITY": 3} },
 	})}
 }
 
@@ -68,8 +63,8 @@ func (r *rig) add(name string, labels map[string]string, change func(*fleet.Stat
 		"mode": "External", "endpoint": map[string]any{"host": "proxy.example.com", "credentialsSecretRef": map[string]any{"name": "planted-name", "key": "planted-key"}},
 	}})
 	require.NoError(r.t, err)
-	p.Status = fleet.Status{UID: "u", Health: fleet.Health{Healthy: true, Outcome: fleet.OutcomeOK, LatencyMs: 42, LastProbeTime: r.clock.now()}}
-	p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionReady, Status: true, Reason: "Healthy"}, r.clock.now())
+	p.Status = fleet.Status{UID: "u", Health: fleet.Health{Healthy: true, Outcome: fleet.OutcomeOK, LatencyMs: 42, LastProbeTime: r.clock.Now()}}
+	p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionReady, Status: true, Reason: "Healthy"}, r.clock.Now())
 	if change != nil {
 		change(&p.Status)
 	}
@@ -84,16 +79,16 @@ func (r *rig) add(name string, labels map[string]string, change func(*fleet.Stat
 func (r *rig) lease(proxy string, n int, ttl time.Duration) {
 	r.t.Helper()
 	_, err := r.store.CreateSlot(context.Background(), store.Slot{
-		Proxy: proxy, N: n, LeaseID: proxy + ".0.planted-lease", Holder: "crawler", ExpireTime: r.clock.now().Add(ttl),
+		Proxy: proxy, N: n, LeaseID: proxy + ".0.planted-lease", Holder: "crawler", ExpireTime: r.clock.Now().Add(ttl),
 	}, nil)
 	require.NoError(r.t, err)
 }
 
 func (r *rig) run(summary string) {
 	r.t.Helper()
-	run, err := r.store.LockRun(context.Background(), "test", r.clock.now(), time.Minute)
+	run, err := r.store.LockRun(context.Background(), "test", r.clock.Now(), time.Minute)
 	require.NoError(r.t, err)
-	run.EndTime, run.Summary = r.clock.now(), []byte(summary)
+	run.EndTime, run.Summary = r.clock.Now(), []byte(summary)
 	require.NoError(r.t, r.store.UnlockRun(context.Background(), run))
 }
 
@@ -114,7 +109,7 @@ func TestThePageShowsTheFleet(t *testing.T) {
 	r.add("bad", nil, sick)
 	r.lease("good", 0, time.Hour)
 	r.run("")
-	r.clock.advance(3 * time.Minute)
+	r.clock.Advance(3 * time.Minute)
 	w := r.get("/")
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
@@ -137,9 +132,9 @@ func TestTheLastProbesAreDrawn(t *testing.T) {
 	require.NotContains(t, r.get("/").Body.String(), "<svg")
 	p, err := r.store.GetProxy(t.Context(), "a")
 	require.NoError(t, err)
-	r.clock.advance(time.Minute)
+	r.clock.Advance(time.Minute)
 	sick(&p.Status)
-	p.Status.Health.LastProbeTime = r.clock.now()
+	p.Status.Health.LastProbeTime = r.clock.Now()
 	_, err = r.store.WriteStatus(t.Context(), p, store.AllFields)
 	require.NoError(t, err)
 	require.Contains(t, r.get("/").Body.String(), `aria-label="last 2 probes: 1 failed, slowest 42 ms"`)
@@ -227,7 +222,7 @@ func TestManyWhoLookCostOneReading(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, 1, r.store.looks.Load())
-	r.clock.advance(keep)
+	r.clock.Advance(keep)
 	r.get("/")
 	require.EqualValues(t, 2, r.store.looks.Load())
 }

@@ -18,10 +18,10 @@ func TestRenewMovesTheExpiryByServerTimeOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 1))
 	l := r.mustAcquire(Request{})
-	r.clock.advance(time.Minute)
+	r.clock.Advance(time.Minute)
 	got, err := r.Renew(t.Context(), l.ID, 0)
 	require.NoError(t, err)
-	require.Equal(t, r.clock.now().Add(DefaultTTL), got.ExpireTime)
+	require.Equal(t, r.clock.Now().Add(DefaultTTL), got.ExpireTime)
 	require.Equal(t, l.FencingToken, got.FencingToken, "the same holder keeps its token")
 	require.Equal(t, l.Endpoint, got.Endpoint)
 }
@@ -32,7 +32,7 @@ func TestRenewByAnotherInstanceKeepsTheToken(t *testing.T) {
 	l := r.mustAcquire(Request{})
 	other := r.instance(r.store)
 	for range 3 {
-		r.clock.advance(time.Second)
+		r.clock.Advance(time.Second)
 		got, err := other.Renew(t.Context(), l.ID, 0)
 		require.NoError(t, err)
 		require.Equal(t, l.FencingToken, got.FencingToken)
@@ -50,14 +50,14 @@ func TestRenewNeverShortensUnasked(t *testing.T) {
 	require.Equal(t, l.ExpireTime, got.ExpireTime)
 	got, err = r.Renew(t.Context(), l.ID, time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, r.clock.now().Add(time.Minute), got.ExpireTime, "asked, it does")
+	require.Equal(t, r.clock.Now().Add(time.Minute), got.ExpireTime, "asked, it does")
 }
 
 func TestRenewNeverRevives(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 1))
 	l := r.mustAcquire(Request{TTL: time.Minute})
-	r.clock.advance(time.Minute + time.Millisecond)
+	r.clock.Advance(time.Minute + time.Millisecond)
 	_, err := r.Renew(t.Context(), l.ID, 0)
 	r.refused(LeaseExpired, err)
 	_, err = r.instance(r.store).Renew(t.Context(), l.ID, 0)
@@ -94,7 +94,7 @@ func TestDrainingLeaseIsToldSoAndEndsWithTheDrain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 5))
 	l := r.mustAcquire(Request{})
-	deadline := r.clock.now().Add(2 * time.Minute)
+	deadline := r.clock.Now().Add(2 * time.Minute)
 	r.change("p-000", func(e *fleet.Entry) { e.Gate, e.DrainDeadline = fleet.GateDraining, deadline })
 	_, err := r.acquire(t.Context(), Request{})
 	r.refused(NoneHealthy, err)
@@ -102,7 +102,7 @@ func TestDrainingLeaseIsToldSoAndEndsWithTheDrain(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.Draining)
 	require.Equal(t, deadline, got.ExpireTime)
-	r.clock.advance(3 * time.Minute)
+	r.clock.Advance(3 * time.Minute)
 	_, err = r.Renew(t.Context(), l.ID, 0)
 	require.Error(t, err)
 }
@@ -111,7 +111,7 @@ func TestReplacedVMDrainsItsOwnLeasesOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 5))
 	old := r.mustAcquire(Request{})
-	deadline := r.clock.now().Add(2 * time.Minute)
+	deadline := r.clock.Now().Add(2 * time.Minute)
 	r.change("p-000", func(e *fleet.Entry) {
 		e.Host, e.Incarnation, e.Verdict.Incarnation = "192.0.2.2", 2, 2
 		e.DrainingBelow, e.DrainDeadline = 2, deadline
@@ -133,7 +133,7 @@ func TestLeaseOfAProxyThatIsGoneIsRevoked(t *testing.T) {
 	r := newRig(t, fleetOf(2, 1))
 	l := r.mustAcquire(Request{Filter: Filter{Exclude: []string{"p-001"}}})
 	r.publish(map[string]fleet.Entry{"p-001": ready(1)})
-	r.clock.advance(stale)
+	r.clock.Advance(stale)
 	_, err := r.Renew(t.Context(), l.ID, 0)
 	r.refused(LeaseRevoked, err)
 }
@@ -146,12 +146,12 @@ func TestThreeBansKeepAProxyFromThatHostOnly(t *testing.T) {
 	for range 5 {
 		require.NoError(t, r.Report(t.Context(), first.ID, OutcomeBanned, ""))
 	}
-	r.clock.advance(stale)
+	r.clock.Advance(stale)
 	second := r.mustAcquire(Request{Filter: shop})
 	require.NoError(t, r.Release(t.Context(), second.ID, OutcomeBanned, "shop.example"))
 	third := r.mustAcquire(Request{Filter: shop})
 	require.NoError(t, r.Report(t.Context(), third.ID, OutcomeBanned, "SHOP.example"))
-	r.clock.advance(stale)
+	r.clock.Advance(stale)
 	_, err := r.acquire(t.Context(), Request{Filter: shop})
 	r.refused(Quarantined, err)
 	r.mustAcquire(Request{Filter: Filter{Target: "other.example"}})
@@ -159,7 +159,7 @@ func TestThreeBansKeepAProxyFromThatHostOnly(t *testing.T) {
 	p, err := r.Proxy(t.Context(), "p-000")
 	require.NoError(t, err)
 	require.Equal(t, []string{"shop.example"}, p.Quarantined)
-	r.clock.advance(quarantineTime)
+	r.clock.Advance(quarantineTime)
 	r.mustAcquire(Request{Filter: shop})
 }
 
@@ -169,7 +169,7 @@ func TestBansOfLongAgoDoNotCount(t *testing.T) {
 	for range 4 {
 		l := r.mustAcquire(Request{Filter: Filter{Target: "shop.example"}})
 		require.NoError(t, r.Release(t.Context(), l.ID, OutcomeBanned, ""))
-		r.clock.advance(banWindow/2 + time.Second)
+		r.clock.Advance(banWindow/2 + time.Second)
 	}
 	r.mustAcquire(Request{Filter: Filter{Target: "shop.example"}})
 }
@@ -178,7 +178,7 @@ func TestReportOfAnEndedLeaseIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 5))
 	l := r.mustAcquire(Request{TTL: time.Minute})
-	r.clock.advance(2 * time.Minute)
+	r.clock.Advance(2 * time.Minute)
 	r.refused(LeaseExpired, r.Report(t.Context(), l.ID, OutcomeOK, ""))
 	r.refused(LeaseNotFound, r.Report(t.Context(), "nonsense", OutcomeOK, ""))
 }
@@ -227,16 +227,16 @@ func TestADeletedCatalogEndsNoLease(t *testing.T) {
 	l := r.mustAcquire(Request{})
 	entries, err := r.store.ReadCatalog(t.Context())
 	require.NoError(t, err)
-	for name, shards := range map[string][]store.Shard{"deleted": nil, "unreadable": {{Version: r.clock.now()}}} {
+	for name, shards := range map[string][]store.Shard{"deleted": nil, "unreadable": {{Version: r.clock.Now()}}} {
 		s := &otherCatalog{Store: r.store, shards: shards}
 		for _, service := range []*Service{r.instance(s), r.Service} {
 			service.catalog.store = s
-			r.clock.advance(stale)
+			r.clock.Advance(stale)
 			_, err = service.Renew(t.Context(), l.ID, 0)
 			require.Equal(t, StoreUnavailable, asError(err).Reason, name)
 		}
 		s.shards = entries
-		r.clock.advance(stale)
+		r.clock.Advance(stale)
 		_, err = r.Renew(t.Context(), l.ID, 0)
 		require.NoError(t, err, "it is rebuilt, and nothing was lost")
 	}
@@ -255,7 +255,7 @@ func TestALeaseOfAProxyThatIsGoneIsRevokedWhetherItsSlotIsOrNot(t *testing.T) {
 	r := newRig(t, map[string]fleet.Entry{"a": ready(1), "b": ready(1)})
 	l := r.mustAcquire(Request{Filter: Filter{Exclude: []string{"b"}}})
 	r.publish(map[string]fleet.Entry{"b": ready(1)})
-	r.clock.advance(stale)
+	r.clock.Advance(stale)
 	_, err := r.Renew(t.Context(), l.ID, 0)
 	r.refused(LeaseRevoked, err)
 	slot, err := r.store.GetSlot(t.Context(), "a", 0)
@@ -271,11 +271,11 @@ func TestALookAtALeaseWhoseDrainIsOverSaysRevoked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 1))
 	l := r.mustAcquire(Request{TTL: time.Hour})
-	r.change("p-000", func(e *fleet.Entry) { e.Gate, e.DrainDeadline = fleet.GateDraining, r.clock.now().Add(time.Minute) })
+	r.change("p-000", func(e *fleet.Entry) { e.Gate, e.DrainDeadline = fleet.GateDraining, r.clock.Now().Add(time.Minute) })
 	got, err := r.Service.Get(t.Context(), l.ID)
 	require.NoError(t, err)
 	require.True(t, got.Draining)
-	r.clock.advance(time.Minute)
+	r.clock.Advance(time.Minute)
 	_, err = r.Service.Get(t.Context(), l.ID)
 	r.refused(LeaseRevoked, err)
 }
@@ -309,6 +309,6 @@ func TestAReleaseThatIsRepeatedBecauseTheSlotCouldNotBeFreedCountsItsBanOnce(t *
 	}
 	s.failOn("", nil)
 	require.NoError(t, r.Release(t.Context(), l.ID, OutcomeBanned, ""))
-	r.clock.advance(stale)
+	r.clock.Advance(stale)
 	r.mustAcquire(Request{Filter: Filter{Target: "shop.example"}})
 }

@@ -118,7 +118,7 @@ func TestDiscoveryTellsLiveLeasesOfEachProxyWhoeverGrantedThem(t *testing.T) {
 		return out
 	}
 	require.Equal(t, map[string]any{"a": 2.0, "b": 0.0, "c": 0.0}, live())
-	r.clock.advance(2 * time.Minute)
+	r.clock.Advance(2 * time.Minute)
 	require.Equal(t, map[string]any{"a": 0.0, "b": 0.0, "c": 0.0}, live(), "what expired is not live")
 }
 
@@ -487,5 +487,5 @@ func TestClientClocksDoNotMatter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 1))
 	_, lease, _ := r.call(http.MethodPost, "/v1/leases", "", "Date", "Mon, 01 Jan 2040 00:00:00 GMT")
-	require.Equal(t, r.clock.now().Add(DefaultTTL).Format(time.RFC3339), lease["expireTime"])
+	require.Equal(t, r.clock.Now().Add(DefaultTTL).Format(time.RFC3339), lease["expireTime"])
 }

@@ -16,14 +16,14 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleetOf(1, 2))
 	reg := prometheus.NewRegistry()
-	r.Service = New(Deps{Store: r.store, Secrets: r.vault, Metrics: NewMetrics(reg), Now: r.clock.now})
+	r.Service = New(Deps{Store: r.store, Secrets: r.vault, Metrics: NewMetrics(reg), Now: r.clock.Now})
 	r.server.Service = r.Service
 	r.mustCall(http.MethodPost, "/v1/leases", "", http.StatusCreated)
 	lease := r.mustCall(http.MethodPost, "/v1/leases", "", http.StatusCreated)
 	r.mustCall(http.MethodPost, "/v1/leases", "", http.StatusServiceUnavailable)
 	r.mustCall(http.MethodPost, "/v1/leases/"+lease["id"].(string)+":release", `{"outcome":"banned"}`, http.StatusOK)
 	r.mustCall(http.MethodPost, "/v1/leases/x:sell", "", http.StatusNotFound)
-	r.clock.advance(countKept)
+	r.clock.Advance(countKept)
 	r.mustCall(http.MethodGet, "/v1/status", "", http.StatusOK)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP proxyfleet_leases_granted_total Leases granted.
@@ -57,7 +57,7 @@ func TestMetricsOfTheStoreComeFromTheStoreAndAreLeftOutWhileItIsAway(t *testing.
 	r.mustAcquire(Request{}) // by another instance
 	s := newSpy(r.store)
 	reg := prometheus.NewRegistry()
-	New(Deps{Store: s, Secrets: r.vault, Metrics: NewMetrics(reg), Now: r.clock.now})
+	New(Deps{Store: s, Secrets: r.vault, Metrics: NewMetrics(reg), Now: r.clock.Now})
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP proxyfleet_leases_live Live leases in the store.
 # TYPE proxyfleet_leases_live gauge
@@ -67,7 +67,7 @@ proxyfleet_leases_live 1
 proxyfleet_slots_free 3
 `), "proxyfleet_leases_live", "proxyfleet_slots_free"))
 	s.fail = errors.New("on fire")
-	r.clock.advance(time.Minute)
+	r.clock.Advance(time.Minute)
 	n, err := testutil.GatherAndCount(reg, "proxyfleet_leases_live", "proxyfleet_slots_free")
 	require.NoError(t, err)
 	require.Zero(t, n)

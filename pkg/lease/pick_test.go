@@ -98,7 +98,7 @@ func (all) Has(string, int) bool { return true }
 func TestEligibleSatisfiesTheFilter(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
-	now := newClock().now()
+	now := newClock().Now()
 	for range 300 {
 		var all []Candidate
 		for i := range rnd.IntN(20) {

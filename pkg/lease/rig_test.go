@@ -20,27 +20,10 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/memory"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
-// clock is a time that tests move.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func newClock() *clock { return &clock{t: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)} }
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
+func newClock() *testclock.Clock { return testclock.At(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) }
 
 // vault is a secret store in a map.
 type vault map[string]string
@@ -56,7 +39,7 @@ func (v vault) Resolve(_ context.Context, name, key string) (string, error) {
 // rig is a lease function over a memory store, with a clock that tests move.
 type rig struct {
 	t     *testing.T
-	clock *clock
+	clock *testclock.Clock
 	store *memory.Store
 	*Service
 	server *Server
@@ -67,7 +50,7 @@ type rig struct {
 func newRig(t *testing.T, entries map[string]fleet.Entry) *rig {
 	t.Helper()
 	c := newClock()
-	r := &rig{t: t, clock: c, store: memory.New(c.now), vault: vault{}}
+	r := &rig{t: t, clock: c, store: memory.New(c.Now), vault: vault{}}
 	r.publish(entries)
 	r.Service = r.instance(r.store)
 	r.server = &Server{Service: r.Service, Version: "test"}
@@ -77,7 +60,7 @@ func newRig(t *testing.T, entries map[string]fleet.Entry) *rig {
 
 // instance is another process of the same function.
 func (r *rig) instance(s Store) *Service {
-	return New(Deps{Store: s, Secrets: r.vault, Metrics: NewMetrics(prometheus.NewRegistry()), Now: r.clock.now})
+	return New(Deps{Store: s, Secrets: r.vault, Metrics: NewMetrics(prometheus.NewRegistry()), Now: r.clock.Now})
 }
 
 // ready is a proxy that can be leased.
@@ -122,7 +105,7 @@ func (r *rig) change(name string, f func(*fleet.Entry)) {
 	f(&e)
 	entries[name] = e
 	r.publish(entries)
-	r.clock.advance(stale + time.Second)
+	r.clock.Advance(stale + time.Second)
 }
 
 func (r *rig) acquire(ctx context.Context, q Request) (Lease, error) {
@@ -147,7 +130,7 @@ func (r *rig) refused(reason Reason, err error) {
 
 func (r *rig) live() int {
 	r.t.Helper()
-	n, err := r.store.CountSlots(context.Background(), r.clock.now())
+	n, err := r.store.CountSlots(context.Background(), r.clock.Now())
 	require.NoError(r.t, err)
 	return int(n)
 }

@@ -58,7 +58,7 @@ func TestASparseFilterFindsItsLastSlotAndSaysNoCapacityWhenThereIsNone(t *testin
 			break
 		}
 		r.refused(NoCapacity, err)
-		r.clock.advance(fullFor)
+		r.clock.Advance(fullFor)
 	}
 	require.Equal(t, gap.Proxy.Name, found.Proxy.Name)
 	_, err := r.instance(r.store).Acquire(t.Context(), Request{TTL: DefaultTTL, Filter: x})

@@ -14,6 +14,7 @@ import (
 	"crawl.example.com/proxyfleet/pkg/provider/mock"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/memory"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 // benchStore counts documents read and written. The run lock, one read and two writes a run, is
@@ -75,18 +76,18 @@ func (b *benchStore) UnlockRun(ctx context.Context, r store.Run) error {
 func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("memory/%d", n), func(b *testing.B) {
-			c := &clock{at: start}
-			benchmark(b, "memory", n, memory.New(c.now), c)
+			c := testclock.At(start)
+			benchmark(b, "memory", n, memory.New(c.Now), c)
 		})
 	}
 	b.Run("firestore/1000", func(b *testing.B) {
-		benchmark(b, "firestore", 1000, openFirestore(b), &clock{at: start})
+		benchmark(b, "firestore", 1000, openFirestore(b), testclock.At(start))
 	})
 }
 
-func benchmark(b *testing.B, name string, n int, s store.Store, c *clock) {
+func benchmark(b *testing.B, name string, n int, s store.Store, c *testclock.Clock) {
 	ctx := context.Background()
-	cloud, err := mock.Open(mock.Settings{ProvisionDelay: 30 * time.Second}, mock.WithClock(c.now), mock.WithoutListener())
+	cloud, err := mock.Open(mock.Settings{ProvisionDelay: 30 * time.Second}, mock.WithClock(c.Now), mock.WithoutListener())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func benchmark(b *testing.B, name string, n int, s store.Store, c *clock) {
 		b.Fatal(err)
 	}
 	counted := &benchStore{Store: s}
-	r := New(Config{Store: counted, Providers: map[string]Account{"main": {Provider: cloud}}, Owner: testOwner, Database: testDatabase, Now: c.now})
+	r := New(Config{Store: counted, Providers: map[string]Account{"main": {Provider: cloud}}, Owner: testOwner, Database: testDatabase, Now: c.Now})
 	run := func(what string) {
 		counted.reads.Store(0)
 		counted.writes.Store(0)
@@ -110,7 +111,7 @@ func benchmark(b *testing.B, name string, n int, s store.Store, c *clock) {
 		counted.lock.Store(0)
 		before := cloud.Calls()
 		begin := time.Now()
-		sum, err := r.Run(ctx, c.now())
+		sum, err := r.Run(ctx, c.Now())
 		if err != nil || len(sum.Errors) > 0 {
 			b.Fatal(err, sum.Failures)
 		}
@@ -121,22 +122,22 @@ func benchmark(b *testing.B, name string, n int, s store.Store, c *clock) {
 			calls.Total()-before.Total()-(calls.List-before.List)+pages, what, pages, counted.catalog.Load(), counted.lock.Load())
 	}
 	run("create")
-	c.move(time.Minute)
+	c.Advance(time.Minute)
 	run("observe")
 	judgeEvery(b, s, c)
-	c.move(time.Minute)
+	c.Advance(time.Minute)
 	run("settle")
-	c.move(time.Minute)
+	c.Advance(time.Minute)
 	run("steady")
 	for b.Loop() {
-		c.move(time.Minute)
-		if _, err := r.Run(ctx, c.now()); err != nil {
+		c.Advance(time.Minute)
+		if _, err := r.Run(ctx, c.Now()); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func judgeEvery(b *testing.B, s store.Store, c *clock) {
+func judgeEvery(b *testing.B, s store.Store, c *testclock.Clock) {
 	proxies, err := s.ListProxies(context.Background())
 	if err != nil {
 		b.Fatal(err)
@@ -145,9 +146,9 @@ func judgeEvery(b *testing.B, s store.Store, c *clock) {
 	g.SetLimit(64)
 	for _, p := range proxies {
 		g.Go(func() error {
-			p.Status.Health = verdictOn(p.Status.Health, p.Status.Endpoint.Incarnation, false, c.now())
-			p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionHealthy, Status: true, Reason: "ProbesPass"}, c.now())
-			p.Status.Conditions.Set(fleet.ReadyCondition(p), c.now())
+			p.Status.Health = verdictOn(p.Status.Health, p.Status.Endpoint.Incarnation, false, c.Now())
+			p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionHealthy, Status: true, Reason: "ProbesPass"}, c.Now())
+			p.Status.Conditions.Set(fleet.ReadyCondition(p), c.Now())
 			_, err := s.WriteStatus(context.Background(), p, store.HealthFields)
 			return err
 		})

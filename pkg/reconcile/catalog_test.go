@@ -132,8 +132,8 @@ func TestAVerdictIsNeverOverwritten(t *testing.T) {
 	flips := 0
 	f.before["WriteShard"] = func() { // health flips the verdict in the moment between reading and writing
 		if flips++; flips == 1 {
-			require.NoError(t, w.store.SetVerdict(t.Context(), 0, "a", fleet.Verdict{Outcome: fleet.OutcomeRefused, Incarnation: 1, Since: w.clock.now()}))
-			require.NoError(t, w.store.SetQuarantine(t.Context(), 0, "a", "shop.example", w.clock.now().Add(time.Hour)))
+			require.NoError(t, w.store.SetVerdict(t.Context(), 0, "a", fleet.Verdict{Outcome: fleet.OutcomeRefused, Incarnation: 1, Since: w.clock.Now()}))
+			require.NoError(t, w.store.SetQuarantine(t.Context(), 0, "a", "shop.example", w.clock.Now().Add(time.Hour)))
 		}
 	}
 	w.edit("a", map[string]any{"maxLeases": 6})
@@ -152,8 +152,8 @@ func TestAVerdictThatTheCatalogWasNotToldIsMadeUpFor(t *testing.T) {
 	w.put("a", nil)
 	w.up()
 	p := w.get("a")
-	p.Status.Health = verdictOn(p.Status.Health, 1, true, w.clock.now())
-	p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionHealthy, Reason: "Refused"}, w.clock.now())
+	p.Status.Health = verdictOn(p.Status.Health, 1, true, w.clock.Now())
+	p.Status.Conditions.Set(fleet.Condition{Type: fleet.ConditionHealthy, Reason: "Refused"}, w.clock.Now())
 	_, err := w.store.WriteStatus(t.Context(), p, store.HealthFields) // and health dies before it tells
 	require.NoError(t, err)
 	w.run()
@@ -211,7 +211,7 @@ func TestExpiredQuarantineIsDropped(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", nil)
 	w.up()
-	require.NoError(t, w.store.SetQuarantine(t.Context(), 0, "a", "shop.example", w.clock.now().Add(90*time.Second)))
+	require.NoError(t, w.store.SetQuarantine(t.Context(), 0, "a", "shop.example", w.clock.Now().Add(90*time.Second)))
 	w.tick(1)
 	assert.Len(t, w.entry("a").Quarantine, 1)
 	w.tick(1)

@@ -19,6 +19,7 @@ import (
 	"crawl.example.com/proxyfleet/pkg/provider/mock"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/firestore"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 // openFirestore opens a database of its own on the emulator.
@@ -66,14 +67,14 @@ func TestAFleetLivesOnFirestore(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := openFirestore(t)
-	c := &clock{at: time.Now().UTC().Truncate(time.Microsecond)}
-	cloud, err := mock.Open(mock.Settings{ProvisionDelay: 30 * time.Second}, mock.WithClock(c.now), mock.WithoutListener())
+	c := testclock.At(time.Now().UTC().Truncate(time.Microsecond))
+	cloud, err := mock.Open(mock.Settings{ProvisionDelay: 30 * time.Second}, mock.WithClock(c.Now), mock.WithoutListener())
 	require.NoError(t, err)
 	counted := &benchStore{Store: s}
-	r := New(Config{Store: counted, Providers: map[string]Account{"main": {Provider: cloud, MaxInstances: 4}}, Owner: testOwner, Database: testDatabase, Now: c.now})
+	r := New(Config{Store: counted, Providers: map[string]Account{"main": {Provider: cloud, MaxInstances: 4}}, Owner: testOwner, Database: testDatabase, Now: c.Now})
 	tick := func() Summary {
-		c.move(time.Minute)
-		sum, err := r.Run(ctx, c.now())
+		c.Advance(time.Minute)
+		sum, err := r.Run(ctx, c.Now())
 		require.NoError(t, err)
 		require.Empty(t, sum.Errors, "%+v", sum.Failures)
 		proxies, err := s.ListProxies(ctx)
@@ -81,7 +82,7 @@ func TestAFleetLivesOnFirestore(t *testing.T) {
 		shards, err := s.ReadCatalog(ctx)
 		require.NoError(t, err)
 		for _, p := range proxies {
-			judge(ctx, s, places(shards), p, false, c.now())
+			judge(ctx, s, places(shards), p, false, c.Now())
 		}
 		return sum
 	}
@@ -98,7 +99,7 @@ func TestAFleetLivesOnFirestore(t *testing.T) {
 	assert.Zero(t, counted.writes.Load(), "at rest nothing is written")
 	assert.Equal(t, 2, sum.Ready)
 
-	_, err = s.EditProxy(ctx, "a", store.Edit{RotateTime: c.now()}, time.Time{})
+	_, err = s.EditProxy(ctx, "a", store.Edit{RotateTime: c.Now()}, time.Time{})
 	require.NoError(t, err)
 	for range 8 {
 		tick()
@@ -115,7 +116,7 @@ func TestAFleetLivesOnFirestore(t *testing.T) {
 	assert.Equal(t, fleet.GateRejected, places(shards)["bad"].entry.Gate)
 
 	for _, name := range []string{"a", "ext", "bad"} {
-		_, err = s.EditProxy(ctx, name, store.Edit{DeleteTime: c.now()}, time.Time{})
+		_, err = s.EditProxy(ctx, name, store.Edit{DeleteTime: c.Now()}, time.Time{})
 		require.NoError(t, err)
 	}
 	for range 5 {

@@ -170,11 +170,11 @@ func TestARunThatCannotLockOrReadSaysSoAndFreesTheLock(t *testing.T) {
 			w, f := newFaultyWorld(t)
 			w.put("a", nil)
 			f.fail[call] = errOutage
-			_, err := w.rec.Run(t.Context(), w.clock.now())
+			_, err := w.rec.Run(t.Context(), w.clock.Now())
 			require.ErrorIs(t, err, errOutage)
 			assert.Zero(t, w.main.Calls().Create)
 			delete(f.fail, call)
-			w.clock.move(time.Second)
+			w.clock.Advance(time.Second)
 			w.run()
 			assert.Equal(t, 1, w.main.Calls().Create, "the next run is not kept out")
 		})
@@ -187,7 +187,7 @@ func TestAnUnreadableFleetKeepsWhatTheLastRunKnew(t *testing.T) {
 	require.True(t, w.main.Place(provider.Instance{Name: "proxy-orphan", Owner: testOwner, UID: "nobody", CreateTime: start.Add(-time.Hour)}))
 	w.run()
 	f.fail["ListProxies"] = errOutage
-	_, err := w.rec.Run(t.Context(), w.clock.now())
+	_, err := w.rec.Run(t.Context(), w.clock.Now())
 	require.Error(t, err)
 	run, err := w.store.GetRun(t.Context())
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestALockWhoseAnswerWasLostIsOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rec.Holder = func() string { return "us" }
-	_, err := w.store.LockRun(t.Context(), "us", w.clock.now(), time.Minute)
+	_, err := w.store.LockRun(t.Context(), "us", w.clock.Now(), time.Minute)
 	require.NoError(t, err)
 	w.put("a", nil)
 	s := w.run()
@@ -216,8 +216,8 @@ func TestAProviderThatCannotBeListedStopsNoOther(t *testing.T) {
 	w.put("c", nil)
 	w.put("d", map[string]any{"provider": "other"})
 	calls := w.main.Calls()
-	w.clock.move(time.Minute)
-	s, err := w.rec.Run(t.Context(), w.clock.now())
+	w.clock.Advance(time.Minute)
+	s, err := w.rec.Run(t.Context(), w.clock.Now())
 	require.ErrorContains(t, err, "list instances of main")
 	assert.Equal(t, []string{"main"}, s.Incomplete)
 	assert.Equal(t, 2, w.other.Made())
@@ -253,7 +253,7 @@ func TestWhenTimeIsUpTheNextRunGoesOnBehindTheCursor(t *testing.T) {
 	for n := range 9 {
 		w.put(fmt.Sprint("p", n), nil)
 	}
-	f.before["WriteStatus"] = func() { w.clock.move(25 * time.Second) } // a slow store
+	f.before["WriteStatus"] = func() { w.clock.Advance(25 * time.Second) } // a slow store
 	s := w.run()
 	assert.True(t, s.OutOfTime)
 	run, err := w.store.GetRun(t.Context())
@@ -361,7 +361,7 @@ func TestProbesAreStartedBeforeAnythingSlowAndCollectedAtTheEnd(t *testing.T) {
 	lists := w.main.Calls().List
 	done := make(chan Summary)
 	go func() {
-		s, _ := w.rec.Run(t.Context(), w.clock.now())
+		s, _ := w.rec.Run(t.Context(), w.clock.Now())
 		done <- s
 	}()
 	require.Eventually(t, func() bool { return w.main.Calls().List > lists }, 5*time.Second, time.Millisecond)
@@ -382,17 +382,17 @@ func TestWhatIsProbed(t *testing.T) {
 	w.put("a", nil)
 	w.run()
 	assert.Empty(t, prober.last(), "what has no address is not probed")
-	w.clock.move(time.Minute)
+	w.clock.Advance(time.Minute)
 	w.run()
-	w.clock.move(time.Minute)
+	w.clock.Advance(time.Minute)
 	w.run()
 	assert.Equal(t, []Target{{Name: "a", Incarnation: 1, Shard: 0, Interval: time.Minute, Unproven: true}}, prober.last())
 	w.probe(nil)
 	w.edit("a", map[string]any{"endpoint": map[string]any{"port": 3129}})
 	w.run()
-	w.clock.move(time.Minute)
+	w.clock.Advance(time.Minute)
 	w.run()
-	w.clock.move(time.Minute)
+	w.clock.Advance(time.Minute)
 	w.run()
 	assert.Equal(t, []Target{
 		{Name: "a", Incarnation: 1, Shard: 0, Interval: time.Minute},
@@ -406,7 +406,7 @@ func TestWhatIsProbed(t *testing.T) {
 func TestTheSummaryOfALockedRunIsShort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, err := w.store.LockRun(t.Context(), "somebody", w.clock.now(), time.Minute)
+	_, err := w.store.LockRun(t.Context(), "somebody", w.clock.Now(), time.Minute)
 	require.NoError(t, err)
 	data, err := json.Marshal(w.run())
 	require.NoError(t, err)
@@ -424,7 +424,7 @@ func TestTheSummaryIsKeptForPeople(t *testing.T) {
 	require.NoError(t, json.Unmarshal(run.Summary, &s))
 	assert.EqualValues(t, 1, s["proxies"])
 	assert.Equal(t, map[string]any{"Provisioning": 1.0}, s["phases"])
-	assert.Equal(t, w.clock.now(), run.EndTime)
+	assert.Equal(t, w.clock.Now(), run.EndTime)
 }
 
 func TestMetricsTellOfRunsAndFleet(t *testing.T) {

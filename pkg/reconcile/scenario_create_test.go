@@ -52,7 +52,7 @@ func TestTenOfTwelveAreMadeAtOnceWhenTheProviderTakesTenAndTwoInTheNextTick(t *t
 	s := w.run()
 	assert.Len(t, w.main.Instances(), 10)
 	assert.Equal(t, 2, s.Errors[classTransient])
-	s = func() Summary { w.clock.move(time.Minute); return w.run() }()
+	s = func() Summary { w.clock.Advance(time.Minute); return w.run() }()
 	assert.Len(t, w.main.Instances(), 12)
 	assert.Empty(t, s.Errors)
 	w.tick(5)
@@ -89,7 +89,7 @@ func TestTwoFleetsInOneProjectNeverTouchEachOther(t *testing.T) {
 	a.up()
 	b.up()
 	require.Len(t, a.main.Instances(), 2)
-	b.clock.move(a.clock.now().Sub(b.clock.now()))
+	b.clock.Advance(a.clock.Now().Sub(b.clock.Now()))
 	b.askDelete("same-name")
 	for range 40 {
 		a.tick(1)
@@ -106,16 +106,16 @@ func TestAnInstanceWithoutADocumentIsDeletedAfterItsGraceAndASecondLook(t *testi
 	w := newWorld(t)
 	w.put("a", nil)
 	w.up()
-	orphan := provider.Instance{Name: "proxy-orphan", Owner: testOwner, UID: "nobody", CreateTime: w.clock.now()}
+	orphan := provider.Instance{Name: "proxy-orphan", Owner: testOwner, UID: "nobody", CreateTime: w.clock.Now()}
 	require.True(t, w.main.Place(orphan))
 	s := w.run()
 	assert.Equal(t, 1, s.Orphans)
 	for range 14 {
-		w.clock.move(time.Minute)
+		w.clock.Advance(time.Minute)
 		s = w.run()
 		require.Zero(t, s.Actions[didOrphan], "younger than the grace")
 	}
-	w.clock.move(time.Minute)
+	w.clock.Advance(time.Minute)
 	s = w.run()
 	assert.Equal(t, 1, s.Actions[didOrphan], "seen again after the grace")
 	w.tick(2)
@@ -232,12 +232,12 @@ func TestACrashAfterTheCreateLeadsToTheSameInstance(t *testing.T) {
 			w := newWorld(t)
 			w.put("a", nil)
 			crash := &crashing{Store: w.store, after: dies}
-			r := New(Config{Store: crash, Providers: map[string]Account{"main": {Provider: crashingCloud{w.main, crash}}, "other": {Provider: w.other}}, Owner: testOwner, Database: testDatabase, Now: w.clock.now})
-			_, _ = r.Run(t.Context(), w.clock.now())
+			r := New(Config{Store: crash, Providers: map[string]Account{"main": {Provider: crashingCloud{w.main, crash}}, "other": {Provider: w.other}}, Owner: testOwner, Database: testDatabase, Now: w.clock.Now})
+			_, _ = r.Run(t.Context(), w.clock.Now())
 			require.True(t, crash.dead())
 			intent := w.get("a").Status.Instance
 			require.NotNil(t, intent, "the intent was written before")
-			w.clock.move(4 * time.Minute) // the dead run's lock
+			w.clock.Advance(4 * time.Minute) // the dead run's lock
 			w.up()
 			assert.Equal(t, 1, w.main.Made())
 			assert.Equal(t, intent.Name, w.get("a").Status.Instance.Name)
@@ -258,7 +258,7 @@ func TestOfTwoRunsAtOnceOneCreatesAndTheOtherSaysThatItIsLocked(t *testing.T) {
 	for n := range 2 {
 		wg.Go(func() {
 			var err error
-			summaries[n], err = w.rec.Run(t.Context(), w.clock.now())
+			summaries[n], err = w.rec.Run(t.Context(), w.clock.Now())
 			assert.NoError(t, err)
 			if summaries[n].Skipped != "" {
 				release() // the other one goes on when this one has given up
@@ -278,14 +278,14 @@ func TestARunThatLostItsLockChangesNothingThatTheOtherOneWrote(t *testing.T) {
 	slow := w.main.Stall() // the first run hangs in its listing
 	done := make(chan Summary)
 	go func() {
-		s, _ := w.rec.Run(t.Context(), w.clock.now())
+		s, _ := w.rec.Run(t.Context(), w.clock.Now())
 		done <- s
 	}()
 	require.Eventually(t, func() bool { return w.main.Calls().List == 1 }, 5*time.Second, time.Millisecond)
-	w.clock.move(5 * time.Minute) // its lock and its time are over
+	w.clock.Advance(5 * time.Minute) // its lock and its time are over
 	second := New(w.rec.Config)
 	second.Providers = map[string]Account{"main": {Provider: w.other}, "other": {Provider: w.other}}
-	_, err := second.Run(t.Context(), w.clock.now())
+	_, err := second.Run(t.Context(), w.clock.Now())
 	require.NoError(t, err)
 	slow()
 	s := <-done

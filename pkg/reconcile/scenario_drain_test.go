@@ -61,7 +61,7 @@ func TestLeasesHoldUpADeleteUntilTheyEnd(t *testing.T) {
 	e := w.entry("a")
 	assert.Equal(t, fleet.GateDraining, e.Gate, "no new leases")
 	assert.False(t, e.Ready())
-	assert.Equal(t, w.clock.now().Add(10*time.Minute), e.DrainDeadline)
+	assert.Equal(t, w.clock.Now().Add(10*time.Minute), e.DrainDeadline)
 	assert.Equal(t, fleet.PhaseDraining, w.get("a").Status.Phase)
 	w.tick(2)
 	assert.Len(t, alive(w.main), 1, "the instance stays")
@@ -100,16 +100,16 @@ func TestSlotsAreCountedNoSoonerThanTenSecondsAfterTheCatalogWasClosed(t *testin
 	w.askDelete("a")
 	w.run() // closes the catalog
 	for range 9 {
-		w.clock.move(time.Second)
+		w.clock.Advance(time.Second)
 		w.run()
 		require.Len(t, alive(w.main), 1, "a lease function may grant by an older copy of the catalog")
 	}
 	late := w.lease("a", 0, time.Minute) // and one did
-	w.clock.move(time.Second)
+	w.clock.Advance(time.Second)
 	w.run()
 	require.Len(t, alive(w.main), 1)
 	require.NoError(t, w.store.DeleteSlot(t.Context(), late))
-	w.clock.move(time.Second)
+	w.clock.Advance(time.Second)
 	w.run()
 	assert.Empty(t, alive(w.main))
 }
@@ -155,7 +155,7 @@ func TestWhenTwoFifthsFailAtOnceReplacementsAreCappedAndMoreIsAMeltDown(t *testi
 	sick := map[string]bool{"p0": true, "p1": true, "p2": true, "p3": true}
 	w.probe(sick)
 	for range 11 {
-		w.clock.move(time.Minute)
+		w.clock.Advance(time.Minute)
 		w.run()
 	}
 	assert.Empty(t, w.last.MeltDown)
@@ -170,7 +170,7 @@ func TestWhenTwoFifthsFailAtOnceReplacementsAreCappedAndMoreIsAMeltDown(t *testi
 	sick["p4"] = true
 	v.probe(sick)
 	for range 30 {
-		v.clock.move(time.Minute)
+		v.clock.Advance(time.Minute)
 		v.run()
 	}
 	assert.Equal(t, []string{"main"}, v.last.MeltDown, "five of ten: it is not the instances")
@@ -213,7 +213,7 @@ func TestAReplacementMakesBeforeItBreaks(t *testing.T) {
 	assert.EqualValues(t, 3129, e.Port)
 	assert.True(t, e.Ready(), "at once")
 	assert.EqualValues(t, 2, e.DrainingBelow)
-	assert.Equal(t, w.clock.now().Add(10*time.Minute), e.DrainDeadline)
+	assert.Equal(t, w.clock.Now().Add(10*time.Minute), e.DrainDeadline)
 	w.tick(2)
 	assert.Len(t, alive(w.main), 2, "the lease on the old one is not cut")
 	w.tick(3)
@@ -235,7 +235,7 @@ func TestADocumentThatVanishedClosesItsEntryAndKeepsItsLeases(t *testing.T) {
 	w.tick(1)
 	e := w.entry("a")
 	assert.Equal(t, fleet.GateDraining, e.Gate)
-	assert.Equal(t, w.clock.now().Add(vanishedDrain), e.DrainDeadline)
+	assert.Equal(t, w.clock.Now().Add(vanishedDrain), e.DrainDeadline)
 	w.tick(9)
 	assert.Len(t, alive(w.main), 2, "its lease may last so long")
 	w.tick(8)
@@ -273,7 +273,7 @@ func TestAStatusCopiedFromAnotherDocumentIsNotBelieved(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", nil)
 	w.up()
-	w.clock.move(time.Second)
+	w.clock.Advance(time.Second)
 	w.put("copy", nil)
 	p := w.get("copy")
 	p.Status = w.get("a").Status

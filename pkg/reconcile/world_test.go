@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"crawl.example.com/proxyfleet/pkg/provider/mock"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/memory"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 // start is when the tests' worlds begin.
@@ -25,28 +25,10 @@ const (
 	testDatabase = "(default)"
 )
 
-// clock is a clock that tests move.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 // world is a plane with two mock clouds, main and other.
 type world struct {
 	*testing.T
-	clock *clock
+	clock *testclock.Clock
 	store *memory.Store
 	main  *mock.Cloud
 	other *mock.Cloud
@@ -58,10 +40,10 @@ type option func(*Config, *mock.Settings)
 
 func newWorld(t *testing.T, options ...option) *world {
 	t.Helper()
-	w := &world{T: t, clock: &clock{at: start}}
-	w.store = memory.New(w.clock.now)
+	w := &world{T: t, clock: testclock.At(start)}
+	w.store = memory.New(w.clock.Now)
 	settings := mock.Settings{ProvisionDelay: 30 * time.Second, StopDelay: 20 * time.Second}
-	c := Config{Store: w.store, Owner: testOwner, Database: testDatabase, Now: w.clock.now, Random: func() float64 { return 0.5 }}
+	c := Config{Store: w.store, Owner: testOwner, Database: testDatabase, Now: w.clock.Now, Random: func() float64 { return 0.5 }}
 	c.Providers = map[string]Account{"main": {}, "other": {}}
 	for _, o := range options {
 		o(&c, &settings)
@@ -78,7 +60,7 @@ func newWorld(t *testing.T, options ...option) *world {
 }
 
 func (w *world) open(s mock.Settings) *mock.Cloud {
-	c, err := mock.Open(s, mock.WithClock(w.clock.now), mock.WithoutListener())
+	c, err := mock.Open(s, mock.WithClock(w.clock.Now), mock.WithoutListener())
 	require.NoError(w, err)
 	return c
 }
@@ -119,7 +101,7 @@ func (w *world) edit(name string, changes map[string]any) {
 
 func (w *world) askDelete(name string) {
 	w.Helper()
-	_, err := w.store.EditProxy(w.Context(), name, store.Edit{DeleteTime: w.clock.now()}, time.Time{})
+	_, err := w.store.EditProxy(w.Context(), name, store.Edit{DeleteTime: w.clock.Now()}, time.Time{})
 	require.NoError(w, err)
 }
 
@@ -154,7 +136,7 @@ func (w *world) entry(name string) fleet.Entry {
 // run runs once, now.
 func (w *world) run() Summary {
 	w.Helper()
-	s, err := w.rec.Run(w.Context(), w.clock.now())
+	s, err := w.rec.Run(w.Context(), w.clock.Now())
 	require.NoError(w, err)
 	w.last = s
 	return s
@@ -164,7 +146,7 @@ func (w *world) run() Summary {
 func (w *world) tick(n int) {
 	w.Helper()
 	for range n {
-		w.clock.move(time.Minute)
+		w.clock.Advance(time.Minute)
 		w.run()
 		w.probe(nil)
 	}
@@ -185,7 +167,7 @@ func (w *world) probe(sick map[string]bool) {
 	shards, err := w.store.ReadCatalog(w.Context())
 	require.NoError(w, err)
 	for _, p := range proxies {
-		judge(w.Context(), w.store, places(shards), p, sick[p.Name], w.clock.now())
+		judge(w.Context(), w.store, places(shards), p, sick[p.Name], w.clock.Now())
 	}
 }
 
@@ -229,7 +211,7 @@ func (w *world) lease(name string, n int, ttl time.Duration) store.Slot {
 	e := w.entry(name)
 	s, err := w.store.CreateSlot(w.Context(), store.Slot{
 		Proxy: name, N: n, LeaseID: fmt.Sprintf("%s.%d.x", name, n), Incarnation: e.Incarnation,
-		AcquireTime: w.clock.now(), ExpireTime: w.clock.now().Add(ttl),
+		AcquireTime: w.clock.Now(), ExpireTime: w.clock.Now().Add(ttl),
 	}, nil)
 	require.NoError(w, err)
 	return s

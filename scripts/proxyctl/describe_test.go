@@ -20,7 +20,7 @@ func TestDescribeTellsWhyAndWhatHappened(t *testing.T) {
 	r := newRig(t)
 	r.ok(document("a"), "apply", "-f", "-")
 	r.ready("a")
-	start := r.clock.now()
+	start := r.clock.Now()
 	r.status("a", func(s *fleet.Status) {
 		s.Health = fleet.Health{Outcome: fleet.OutcomeBlocked, Detail: "429", LastProbeTime: start.Add(5 * time.Minute), UnhealthySince: start.Add(time.Minute), ExitAddress: "192.0.2.9"}
 		s.Next = &fleet.Instance{Name: "vm-a-2", Incarnation: 2, Zone: "us-east1-c", IntentTime: start.Add(4 * time.Minute)}
@@ -33,7 +33,7 @@ func TestDescribeTellsWhyAndWhatHappened(t *testing.T) {
 		_, err := r.store.CreateSlot(t.Context(), store.Slot{Proxy: "a", N: n, LeaseID: "a.0.planted-lease-secret", AcquireTime: start, ExpireTime: start.Add(expires)}, nil)
 		require.NoError(t, err)
 	}
-	r.clock.advance(6 * time.Minute)
+	r.clock.Advance(6 * time.Minute)
 	out := r.ok("", "describe", "a")
 	require.Equal(t, strings.TrimLeft(`
 Name        a
@@ -73,7 +73,7 @@ func (r *rig) plane() {
 	r.t.Helper()
 	r.ok(document("a"), "apply", "-f", "-")
 	r.ready("a")
-	entry := fleet.Entry{Host: "192.0.2.1", Port: 3128, Incarnation: 1, Gate: fleet.GateOpen, Capacity: 5, Verdict: fleet.Verdict{Healthy: true, Incarnation: 1, Since: r.clock.now()}}
+	entry := fleet.Entry{Host: "192.0.2.1", Port: 3128, Incarnation: 1, Gate: fleet.GateOpen, Capacity: 5, Verdict: fleet.Verdict{Healthy: true, Incarnation: 1, Since: r.clock.Now()}}
 	_, err := r.store.WriteShard(r.t.Context(), store.Shard{ID: 0}, map[string]fleet.Entry{"a": entry}, nil)
 	require.NoError(r.t, err)
 	r.finishRun()
@@ -81,9 +81,9 @@ func (r *rig) plane() {
 
 func (r *rig) finishRun() {
 	r.t.Helper()
-	run, err := r.store.LockRun(r.t.Context(), "test", r.clock.now(), time.Minute)
+	run, err := r.store.LockRun(r.t.Context(), "test", r.clock.Now(), time.Minute)
 	require.NoError(r.t, err)
-	run.EndTime = r.clock.now()
+	run.EndTime = r.clock.Now()
 	require.NoError(r.t, r.store.UnlockRun(r.t.Context(), run))
 }
 
@@ -91,7 +91,7 @@ func TestDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.plane()
-	r.clock.advance(30 * time.Second)
+	r.clock.Advance(30 * time.Second)
 	function := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"version":"v1","liveLeases":2,"freeSlots":3}`))
 	}))
@@ -122,11 +122,11 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 		finding string
 	}{
 		"no run yet": {func(r *rig) { *r = *newRig(r.t) }, nil, nil, "none has finished yet: does the scheduler call"},
-		"runs stopped": {func(r *rig) { r.clock.advance(6 * time.Minute) }, nil, nil,
+		"runs stopped": {func(r *rig) { r.clock.Advance(6 * time.Minute) }, nil, nil,
 			"finished 6m0s ago: does the scheduler call"},
 		"a broken document": {func(r *rig) {
 			r.status("a", func(s *fleet.Status) {
-				s.Conditions.Set(fleet.Condition{Type: fleet.ConditionAccepted, Reason: "Invalid", Message: "spec.mode: must not change"}, r.clock.now())
+				s.Conditions.Set(fleet.Condition{Type: fleet.ConditionAccepted, Reason: "Invalid", Message: "spec.mode: must not change"}, r.clock.Now())
 			})
 		}, nil, nil, "1 of 1 documents break a rule"},
 		"a proxy without an entry": {func(r *rig) { r.ok(document("b"), "apply", "-f", "-") }, nil, nil, "1 proxies without an entry, 0 entries without a proxy"},

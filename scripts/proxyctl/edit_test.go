@@ -35,8 +35,8 @@ func TestNamedCommandsDoOneThingEach(t *testing.T) {
 	a, b := r.proxy("a"), r.proxy("b")
 	require.False(t, a.Spec.Paused)
 	require.True(t, b.Spec.Paused)
-	require.Equal(t, r.clock.now(), a.RotateTime)
-	require.Equal(t, r.clock.now(), a.DeleteTime)
+	require.Equal(t, r.clock.Now(), a.RotateTime)
+	require.Equal(t, r.clock.Now(), a.DeleteTime)
 	require.Zero(t, b.DeleteTime)
 	require.Equal(t, map[string]string{"pool": "news"}, b.Labels, "a pause leaves labels alone")
 }
@@ -144,7 +144,7 @@ func TestWaitingForWhatCannotComeEnds(t *testing.T) {
 		r.status("a", refused)
 		errs, ended := r.waiting(document("a", "e2-micro", "e2-small"), "apply", "-f", "-")
 		r.sees(errs, "Failed: the cloud refuses it for good: Permanent: no such machine type")
-		r.clock.advance(staleFor) // by now that must be about the new spec
+		r.clock.Advance(staleFor) // by now that must be about the new spec
 		require.Equal(t, exitFailed, <-ended)
 		require.Contains(t, errs.String(), "a: will not become Ready: Failed")
 	})

@@ -14,6 +14,7 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/firestore"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 // onFirestore is a rig over a project of the emulator that no other test uses.
@@ -28,7 +29,7 @@ func onFirestore(t *testing.T) *rig {
 	s, err := firestore.Open(t.Context(), fmt.Sprintf("test-%d", rand.Int64()), "(default)")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	return &rig{t: t, clock: &clock{t: time.Now().UTC().Truncate(time.Microsecond)}, store: s, dir: t.TempDir()}
+	return &rig{t: t, clock: testclock.At(time.Now().UTC().Truncate(time.Microsecond)), store: s, dir: t.TempDir()}
 }
 
 func TestOnFirestoreADocumentLivesFromApplyToDelete(t *testing.T) {
@@ -44,7 +45,7 @@ func TestOnFirestoreADocumentLivesFromApplyToDelete(t *testing.T) {
 	require.Contains(t, r.ok("", "describe", "a"), "spec.paused is true")
 	require.Equal(t, "a resumed\n", r.ok("", "resume", "a"))
 	require.Equal(t, "a will be rotated\n", r.ok("", "rotate", "a"))
-	require.WithinDuration(t, r.clock.now(), r.proxy("a").RotateTime, time.Millisecond)
+	require.WithinDuration(t, r.clock.Now(), r.proxy("a").RotateTime, time.Millisecond)
 	got := r.run(document("a", "provider: mock", "provider: gce"), "apply", "-f", "-")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.errs, "spec.provider")
@@ -123,9 +124,9 @@ func TestPlantedSecretsAreNeverPrinted(t *testing.T) {
 	require.Equal(t, exitFailed, all[0].code)
 	require.Equal(t, exitOK, all[2].code)
 	r.ready("a")
-	_, err := r.store.CreateSlot(t.Context(), store.Slot{Proxy: "a", LeaseID: "a.0." + planted, ExpireTime: r.clock.now().Add(time.Hour)}, nil)
+	_, err := r.store.CreateSlot(t.Context(), store.Slot{Proxy: "a", LeaseID: "a.0." + planted, ExpireTime: r.clock.Now().Add(time.Hour)}, nil)
 	require.NoError(t, err)
-	r.status("a", func(s *fleet.Status) { s.AddEvent(r.clock.now(), "Created", "") })
+	r.status("a", func(s *fleet.Status) { s.AddEvent(r.clock.Now(), "Created", "") })
 	for _, command := range [][]string{
 		{"get", "proxies"}, {"get", "proxies", "-o", "wide"}, {"get", "proxies", "-o", "yaml"}, {"get", "proxies", "-o", "json"}, {"describe", "a"}, {"doctor"},
 		{"pause", "a"}, {"rotate", "a"}, {"delete", "a"},

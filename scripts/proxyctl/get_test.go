@@ -17,7 +17,7 @@ func TestGetShowsAFleet(t *testing.T) {
 	require.Equal(t, "NAME  STATE  SINCE  PROBE  MS  MODE  AGE\n", r.ok("", "get", "proxies"), "an empty fleet")
 	r.ok(document("us-1")+"---\n"+document("europe-west1-b", "{pool: news}", "{pool: shops, tier: a}"), "apply", "-f", "-")
 	r.ready("us-1")
-	r.clock.advance(3*time.Minute + time.Second)
+	r.clock.Advance(3*time.Minute + time.Second)
 	require.Equal(t, strings.TrimLeft(`
 NAME            STATE    SINCE  PROBE  MS  MODE     AGE
 europe-west1-b  Pending  3m     -      -   Managed  3m
@@ -73,7 +73,7 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	c := r.cli(r.store, "", &out, &errs)
 	go func() { ended <- c.run(ctx, []string{"--project", "p", "get", "proxies", "-w"}) }()
 	r.sees(&out, "b")
-	r.clock.advance(time.Second)
+	r.clock.Advance(time.Second)
 	r.ready("b")
 	r.sees(&out, "Ready")
 	require.NoError(t, r.store.RemoveProxy(t.Context(), r.proxy("a")))
@@ -110,9 +110,9 @@ func TestNobodyMovesTheCursorOfWhoeverLooks(t *testing.T) {
 	r.ready("a")
 	hostile := "up\x1b[2J\x07\u202e\nnext line"
 	r.status("a", func(s *fleet.Status) {
-		s.Health = fleet.Health{Outcome: fleet.OutcomeReset, Detail: hostile, LastProbeTime: r.clock.now(), UnhealthySince: r.clock.now(), ExitAddress: hostile}
-		s.AddEvent(r.clock.now(), "Reason", hostile)
-		s.Conditions.Set(fleet.Condition{Type: fleet.ConditionReady, Reason: hostile, Message: hostile}, r.clock.now())
+		s.Health = fleet.Health{Outcome: fleet.OutcomeReset, Detail: hostile, LastProbeTime: r.clock.Now(), UnhealthySince: r.clock.Now(), ExitAddress: hostile}
+		s.AddEvent(r.clock.Now(), "Reason", hostile)
+		s.Conditions.Set(fleet.Condition{Type: fleet.ConditionReady, Reason: hostile, Message: hostile}, r.clock.Now())
 		s.Instance.Zone = hostile
 	})
 	for _, command := range [][]string{{"get", "proxies", "-o", "wide"}, {"describe", "a"}} {

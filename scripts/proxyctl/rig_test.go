@@ -16,6 +16,7 @@ import (
 	"crawl.example.com/proxyfleet/pkg/fleet"
 	"crawl.example.com/proxyfleet/pkg/store"
 	"crawl.example.com/proxyfleet/pkg/store/memory"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 // TestMain makes the test binary a proxyctl where a test needs one of its own, for signals and exit codes.
@@ -24,24 +25,6 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Exit(m.Run())
-}
-
-// clock is a time that tests move.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
 }
 
 // buffer may be read while it is written.
@@ -65,15 +48,15 @@ func (b *buffer) String() string {
 // rig is a store with operators and a plane around it.
 type rig struct {
 	t     *testing.T
-	clock *clock
+	clock *testclock.Clock
 	store store.Store
 	dir   string
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	c := &clock{t: time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)}
-	return &rig{t: t, clock: c, store: memory.New(c.now), dir: t.TempDir()}
+	c := testclock.At(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	return &rig{t: t, clock: c, store: memory.New(c.Now), dir: t.TempDir()}
 }
 
 // said is what one command came to.
@@ -104,7 +87,7 @@ func (r *rig) now() func() time.Time {
 	if r.clock == nil {
 		return time.Now
 	}
-	return r.clock.now
+	return r.clock.Now
 }
 
 // ok runs a command that must succeed and returns its output.
@@ -136,7 +119,7 @@ func (r *rig) ready(name string) {
 	r.t.Helper()
 	hash := fleet.SpecHash(r.proxy(name).Spec)
 	r.status(name, func(s *fleet.Status) {
-		now := r.clock.now()
+		now := r.clock.Now()
 		s.UID, s.Phase, s.Incarnation = "u", fleet.PhaseRunning, s.Incarnation+1
 		s.Instance = &fleet.Instance{Name: "vm-" + name, Incarnation: s.Incarnation, Zone: "us-east1-b", State: "Running", SpecHash: hash, CreateTime: now, IntentTime: now}
 		s.Endpoint = &fleet.StatusEndpoint{Host: "192.0.2.1", Port: 3128, Incarnation: s.Incarnation}

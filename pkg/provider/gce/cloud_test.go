@@ -1,7 +1,6 @@
 package gce
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	emulator "crawl.example.com/proxyfleet/emulator/gce"
 	"crawl.example.com/proxyfleet/pkg/provider"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 const (
@@ -17,39 +17,21 @@ const (
 	owner   = "crawl-project-default"
 )
 
-// clock is a clock that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock {
-	return &clock{now: time.Date(2026, 11, 5, 12, 0, 10, 0, time.UTC)}
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+func newClock() *testclock.Clock {
+	return testclock.At(time.Date(2026, 11, 5, 12, 0, 10, 0, time.UTC))
 }
 
 // cloud is an emulated project with a provider for it, on one clock.
 type cloud struct {
 	*emulator.Server
-	*clock
+	*testclock.Clock
 	provider *Provider
 }
 
 func startCloud(t *testing.T, opts emulator.Options, block Settings) *cloud {
 	t.Helper()
-	c := &cloud{clock: newClock()}
-	opts.Now = c.clock.Now
+	c := &cloud{Clock: newClock()}
+	opts.Now = c.Now
 	c.Server = emulator.New(opts)
 	require.NoError(t, c.Server.Start("127.0.0.1:0"))
 	t.Cleanup(func() { _ = c.Server.Close() })
@@ -64,7 +46,7 @@ func (c *cloud) open(t *testing.T, block Settings) *Provider {
 	if block.Project == "" {
 		block.Project = project
 	}
-	p, err := Open(block, c.clock.Now)
+	p, err := Open(block, c.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return p

@@ -55,7 +55,7 @@ func openEmulated(t *testing.T) providertest.Cloud {
 		Provider: c.provider,
 		Peer:     func(t *testing.T) provider.Provider { return c.open(t, Settings{}) },
 		Template: provider.CreateRequest{Zone: zone, Region: "us-east1", MachineType: "e2-micro", UserData: "#cloud-config\n", Port: 3128},
-		Step:     func() { c.advance(time.Second) },
+		Step:     func() { c.Advance(time.Second) },
 		Many:     10,
 		Faults: providertest.Faults{
 			RefuseCreate: func(_ *testing.T, class error) { c.Inject(refusals[class]) },
@@ -101,7 +101,7 @@ func TestConformanceLeavesNothing(t *testing.T) {
 			return providertest.Cloud{
 				Provider: c.provider,
 				Template: provider.CreateRequest{Zone: zone, MachineType: "e2-micro", Port: 3128},
-				Step:     func() { c.advance(time.Second) },
+				Step:     func() { c.Advance(time.Second) },
 				Many:     3,
 			}
 		}})

@@ -26,7 +26,7 @@ func TestCreateReturnsBeforeTheInstanceBoots(t *testing.T) {
 		Owner: owner, UID: "uid-of-proxy-a", Incarnation: 1, SpecHash: "abc123",
 	}, got)
 
-	c.advance(boot)
+	c.Advance(boot)
 	got, err = c.provider.Get(t.Context(), got.Ref())
 	require.NoError(t, err)
 	assert.Equal(t, provider.StateRunning, got.State)
@@ -41,7 +41,7 @@ func TestCreateTwiceAsksForOneInstance(t *testing.T) {
 		c := startCloud(t, emulator.Options{}, Settings{})
 		first, err := c.provider.Create(t.Context(), request("proxy-a"))
 		require.NoError(t, err)
-		c.advance(later)
+		c.Advance(later)
 		again, err := c.provider.Create(t.Context(), request("proxy-a"))
 		require.NoError(t, err)
 		assert.Equal(t, first.UID, again.UID)
@@ -114,7 +114,7 @@ func TestAnAttemptAfterAFailedOneIsANewOne(t *testing.T) {
 		c.Inject(emulator.Fault{Times: 1, Operation: &emulator.OperationError{Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}})
 		first, err := c.provider.Create(t.Context(), request("proxy-a"))
 		require.NoError(t, err)
-		c.advance(later)
+		c.Advance(later)
 		_, err = c.provider.Get(t.Context(), first.Ref())
 		require.NotNil(t, provider.LaunchFailure(err))
 		second, err := c.provider.Create(t.Context(), request("proxy-a"))
@@ -130,7 +130,7 @@ func TestAttemptsThatGoOnFailingSayWhy(t *testing.T) {
 	c.Inject(emulator.Fault{Operation: &emulator.OperationError{Code: "ZONE_RESOURCE_POOL_EXHAUSTED", After: time.Nanosecond}})
 	for range 3 {
 		_, err := c.provider.Create(t.Context(), request("proxy-a"))
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		if err != nil {
 			assert.Equal(t, provider.ErrQuotaExceeded, provider.ClassOf(err))
 			out, ok := provider.StockOutZone(err)
@@ -150,14 +150,14 @@ func TestAnInstanceThatWentWithinTheMinuteIsMadeAnew(t *testing.T) {
 	for round := range 2 {
 		_, err := c.provider.Create(t.Context(), request("proxy-a"))
 		require.NoError(t, err)
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		require.NoError(t, c.provider.Delete(t.Context(), ref))
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		require.Empty(t, c.Names(), "round %d", round)
 	}
 	_, err := c.provider.Create(t.Context(), request("proxy-a"))
 	assert.Equal(t, provider.ErrTransient, provider.ClassOf(err), "a third time within a minute has to wait: %v", err)
-	c.advance(time.Minute)
+	c.Advance(time.Minute)
 	_, err = c.provider.Create(t.Context(), request("proxy-a"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"proxy-a"}, c.Names())

@@ -30,7 +30,7 @@ func TestDeleteIsAskedOnce(t *testing.T) {
 	c := startCloud(t, emulator.Options{}, Settings{})
 	made, err := c.provider.Create(t.Context(), request("proxy-a"))
 	require.NoError(t, err)
-	c.advance(boot)
+	c.Advance(boot)
 	for range 3 {
 		require.NoError(t, c.provider.Delete(t.Context(), made.Ref()))
 	}
@@ -38,7 +38,7 @@ func TestDeleteIsAskedOnce(t *testing.T) {
 	got, err := c.provider.Get(t.Context(), made.Ref())
 	require.NoError(t, err)
 	assert.Equal(t, provider.StateStopping, got.State)
-	c.advance(boot)
+	c.Advance(boot)
 	assert.Empty(t, c.Names())
 }
 
@@ -49,7 +49,7 @@ func TestDeleteFindsTheInstanceWhateverTheHint(t *testing.T) {
 		_, err := c.provider.Create(t.Context(), request("proxy-a"))
 		require.NoError(t, err)
 		require.NoError(t, c.provider.Delete(t.Context(), provider.Ref{Name: "proxy-a", Zone: hint}))
-		c.advance(boot)
+		c.Advance(boot)
 		assert.Empty(t, c.Names(), hint)
 	}
 }
@@ -103,14 +103,14 @@ func TestAStoppedSpotInstanceIsSeenAndDeleted(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t, emulator.Options{}, Settings{})
 	insertForeign(t, c, "proxy-a", map[string]string{labelOwner: owner})
-	c.advance(boot)
+	c.Advance(boot)
 	require.True(t, c.End(project, zone, "proxy-a"))
-	c.advance(boot)
+	c.Advance(boot)
 	got, err := c.provider.Get(t.Context(), provider.Ref{Name: "proxy-a", Zone: zone})
 	require.NoError(t, err)
 	assert.Equal(t, provider.StateTerminated, got.State)
 	assert.Empty(t, got.Address, "it has none any more")
 	require.NoError(t, c.provider.Delete(t.Context(), got.Ref()))
-	c.advance(boot)
+	c.Advance(boot)
 	assert.Empty(t, c.Names())
 }

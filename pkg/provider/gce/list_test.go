@@ -194,7 +194,7 @@ func TestARateLimitIsNotHammered(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, toNextMinute, e.RetryAfter)
 	assert.Equal(t, 2, c.count(emulator.AggregatedList))
-	c.advance(toNextMinute)
+	c.Advance(toNextMinute)
 	_, err = c.provider.ListByTag(t.Context(), owner)
 	assert.NoError(t, err)
 }

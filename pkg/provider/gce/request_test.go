@@ -169,7 +169,7 @@ func TestTheStrictCloudTakesEveryKindOfInstanceAndGivesItsAddress(t *testing.T) 
 				require.NoError(t, err)
 				assert.Empty(t, got.Address, "it has none before it runs")
 			}
-			c.advance(boot)
+			c.Advance(boot)
 			got, err := c.provider.Get(t.Context(), made.Ref())
 			require.NoError(t, err)
 			assert.Equal(t, row.address, got.Address)
@@ -182,9 +182,9 @@ func TestAVMWhosePlaneIsGoneEndsByItself(t *testing.T) {
 	c := startCloud(t, emulator.Options{}, Settings{MaxRunDuration: time.Hour})
 	_, err := c.provider.Create(t.Context(), request("proxy-a"))
 	require.NoError(t, err)
-	c.advance(59 * time.Minute)
+	c.Advance(59 * time.Minute)
 	assert.Len(t, c.Names(), 1)
-	c.advance(2 * time.Minute)
+	c.Advance(2 * time.Minute)
 	assert.Empty(t, c.Names())
 }
 

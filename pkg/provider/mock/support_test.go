@@ -2,7 +2,6 @@ package mock
 
 import (
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,32 +10,15 @@ import (
 	"go.uber.org/goleak"
 
 	"crawl.example.com/proxyfleet/pkg/provider"
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that only tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+func newClock() *testclock.Clock { return testclock.At(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) }
 
 // opened is a cloud without listeners and its clock.
-func opened(t *testing.T, s Settings) (*Cloud, *clock) {
+func opened(t *testing.T, s Settings) (*Cloud, *testclock.Clock) {
 	t.Helper()
 	clock := newClock()
 	c, err := Open(s, WithClock(clock.Now), WithoutListener())
@@ -45,7 +27,7 @@ func opened(t *testing.T, s Settings) (*Cloud, *clock) {
 }
 
 // listening is a cloud whose instances take ports, and its clock.
-func listening(t *testing.T, s Settings) (*Cloud, *clock) {
+func listening(t *testing.T, s Settings) (*Cloud, *testclock.Clock) {
 	t.Helper()
 	clock := newClock()
 	c, err := Open(s, WithClock(clock.Now))

@@ -186,7 +186,7 @@ func TestADrainingProxyGetsNoNewRequests(t *testing.T) {
 	h, err := r.gateway.pool.take(t.Context(), "anna", "example.com", nil)
 	require.NoError(t, err)
 	r.draining = true
-	r.clock.advance(4*time.Minute + time.Second)
+	r.clock.Advance(4*time.Minute + time.Second)
 	r.gateway.pool.sweep(t.Context())
 	next, err := r.gateway.pool.take(t.Context(), "anna", "example.com", nil)
 	require.NoError(t, err)

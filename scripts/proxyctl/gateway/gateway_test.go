@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"crawl.example.com/proxyfleet/pkg/testclock"
 )
 
 // leases is a lease function with a list of proxies, given out in turn.
@@ -81,28 +83,10 @@ func (l *leases) outcomes() map[string]Outcome {
 	return out
 }
 
-// clock is a time that tests move.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
 // rig is a gateway on a real socket, with a crawler in front of it.
 type rig struct {
 	*leases
-	clock   *clock
+	clock   *testclock.Clock
 	gateway *Gateway
 	url     *url.URL
 	logged  *lines
@@ -128,10 +112,10 @@ func (l *lines) String() string {
 
 func newRig(t *testing.T, rotation Rotation, proxies ...string) *rig {
 	t.Helper()
-	c := &clock{t: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	l := &leases{proxies: proxies, released: map[string]Outcome{}, targets: map[string]string{}, ttl: 5 * time.Minute, now: c.now}
+	c := testclock.At(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	l := &leases{proxies: proxies, released: map[string]Outcome{}, targets: map[string]string{}, ttl: 5 * time.Minute, now: c.Now}
 	logged := &lines{}
-	g := New(l, Config{Rotation: rotation, DialTimeout: 2 * time.Second, Now: c.now, Log: slog.New(slog.NewTextHandler(logged, nil))})
+	g := New(l, Config{Rotation: rotation, DialTimeout: 2 * time.Second, Now: c.Now, Log: slog.New(slog.NewTextHandler(logged, nil))})
 	s := httptest.NewServer(g)
 	u, err := url.Parse(s.URL)
 	require.NoError(t, err)
@@ -359,10 +343,10 @@ func TestRotation(t *testing.T) {
 		r := newRig(t, Every(30*time.Second), goodProxy(t))
 		origin := originAnswering(t, true, http.StatusOK)
 		r.get(t, origin, "")
-		r.clock.advance(29 * time.Second)
+		r.clock.Advance(29 * time.Second)
 		r.get(t, origin, "")
 		require.Len(t, r.requests, 1)
-		r.clock.advance(time.Second)
+		r.clock.Advance(time.Second)
 		r.get(t, origin, "")
 		require.Len(t, r.requests, 2)
 		require.Equal(t, map[string]Outcome{"lease-1": OK}, r.settled(t, 1))
@@ -373,13 +357,13 @@ func TestLeasesInUseAreRenewedAndIdleOnesGoBack(t *testing.T) {
 	r := newRig(t, Sticky(), goodProxy(t))
 	h, err := r.gateway.pool.take(t.Context(), "anna", "example.com", nil)
 	require.NoError(t, err)
-	r.clock.advance(4*time.Minute + time.Second)
+	r.clock.Advance(4*time.Minute + time.Second)
 	r.gateway.pool.sweep(t.Context())
 	require.Equal(t, 1, r.renewed)
 	r.gateway.pool.sweep(t.Context())
 	require.Equal(t, 1, r.renewed, "renewed when needed, not more often")
 	r.gateway.pool.give(h, OK, "example.com")
-	r.clock.advance(idleLimit)
+	r.clock.Advance(idleLimit)
 	r.gateway.pool.sweep(t.Context())
 	r.settled(t, 1)
 }
