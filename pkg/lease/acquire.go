@@ -48,6 +48,13 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Lease, error) {
 }
 
 func (s *Service) acquire(ctx context.Context, r Request) (Lease, error) {
+	if r.RequestID != "" {
+		end, err := s.turns.take(ctx, r.requestKey())
+		if err != nil {
+			return Lease{}, away(err)
+		}
+		defer end()
+	}
 	v, err := s.catalog.get(ctx)
 	if err != nil {
 		return Lease{}, err

@@ -47,6 +47,7 @@ type Service struct {
 	catalog *catalog
 	known   *known
 	queue   *queue
+	turns   *turns
 	count   kept[int]
 	slots   kept[map[string]int]
 	full    fullness
@@ -63,7 +64,7 @@ func New(d Deps) *Service {
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{Deps: d, known: newKnown(), queue: newQueue()}
+	s := &Service{Deps: d, known: newKnown(), queue: newQueue(), turns: newTurns()}
 	s.catalog = newCatalog(d.Store, d.Now)
 	if d.Metrics != nil {
 		measure := s.measure
