@@ -24,7 +24,7 @@ type document struct {
 	lines  lines
 }
 
-// parse splits a manifest into documents; JSON is YAML, too. Each document is parsed on its own, so
+// parse splits a manifest into documents; JSON is YAML, too, but for a list of documents. Each document is parsed on its own, so
 // that one which is no YAML hides no fault of the others.
 func parse(source string, data []byte) ([]document, Faults) {
 	fault := func(line int, message string) Faults {
@@ -39,7 +39,16 @@ func parse(source string, data []byte) ([]document, Faults) {
 	}
 	var docs []document
 	var faults Faults
-	for _, c := range split(data) {
+	var chunks []chunk
+	if isList(data) {
+		var err error
+		if chunks, err = elements(data); err != nil {
+			faults = fault(complaint(0, err))
+		}
+	} else {
+		chunks = split(data)
+	}
+	for _, c := range chunks {
 		doc, err := c.document(source)
 		if err != nil {
 			faults = append(faults, fault(complaint(c.line, err))...)

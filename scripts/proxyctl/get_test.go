@@ -42,6 +42,8 @@ func TestWhatGetPrintsCanBeAppliedAgain(t *testing.T) {
 	all := r.ok("", "get", "proxies", "-o", "yaml")
 	require.Equal(t, "a unchanged\nb unchanged\n", r.ok(all, "apply", "-f", "-"), all)
 	require.Equal(t, "a created\nb created\n", newRig(t).ok(all, "apply", "-f", "-"), "elsewhere, too")
+	list := r.ok("", "get", "proxies", "-o", "json")
+	require.Equal(t, "a unchanged\nb unchanged\n", r.ok(list, "apply", "-f", "-"), list)
 	for _, form := range []string{"yaml", "json"} {
 		one := r.ok("", "get", "proxies", "a", "-o", form)
 		require.Equal(t, "a unchanged\n", r.ok(one, "apply", "-f", "-"), one)
