@@ -20,14 +20,19 @@ func (p *plane) announce() {
 	row("logs", s.LogDir)
 	_ = w.Flush()
 	fmt.Fprintf(p.out, `
-In another terminal, take a lease and crawl through it:
+In another terminal, say where it is, take a lease and crawl through it:
 
+  export ORIGIN_URL=%[3]s ORIGIN_CA=%[2]s LEASE_URL=%[1]s
   curl -s -X POST %[1]s/v1/leases -d '{"labels":{"pool":"news"}}'
   curl --proxytunnel -x ENDPOINT_URL --cacert %[2]s %[3]s/
 
-Ctrl-C stops everything.
-
 `, s.LeaseURL, s.OriginCAFile, s.OriginURL)
+	if s.Store == storeMemory {
+		fmt.Fprintf(p.out, "Of proxyctl validate, lease and gateway work here; the rest needs --store=firestore.\n\n")
+	} else {
+		fmt.Fprintf(p.out, "For proxyctl there, too:\n\n  export PROJECT_ID=%s FIRESTORE_EMULATOR_HOST=%s\n\n", s.ProjectID, s.FirestoreHost)
+	}
+	fmt.Fprintf(p.out, "Ctrl-C stops everything.\n\n")
 	fmt.Fprintf(p.out, "proxyfleet ready %s\n", s.LeaseURL)
 }
 

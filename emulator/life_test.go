@@ -36,7 +36,7 @@ func (l *local) proxyctl(t *testing.T) func(args ...string) string {
 	return func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), binary, args...)
-		cmd.Env = append(os.Environ(), "FIRESTORE_EMULATOR_HOST="+l.FirestoreHost, "PROJECT_ID="+l.ProjectID, "LEASE_URL="+l.LeaseURL)
+		cmd.Env = append(os.Environ(), l.exports()...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)

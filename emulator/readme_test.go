@@ -23,6 +23,15 @@ func snippets(t *testing.T, language string) []string {
 	return out
 }
 
+// exports returns the variables that the plane told its user to set.
+func (l *local) exports() []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^  export (.*)$`).FindAllStringSubmatch(l.stdout.String(), -1) {
+		out = append(out, strings.Fields(m[1])...)
+	}
+	return out
+}
+
 // TestReadmeCommandsWork runs the commands and the program of the README as they stand there, but for
 // the port.
 func TestReadmeCommandsWork(t *testing.T) {
@@ -38,7 +47,7 @@ func TestReadmeCommandsWork(t *testing.T) {
 			t.Skipf("SKIPPED: %v", err)
 		}
 		cmd := exec.CommandContext(t.Context(), path, args...)
-		cmd.Env = append(os.Environ(), "ORIGIN_URL="+l.OriginURL, "ORIGIN_CA="+l.OriginCAFile, "no_proxy=", "NO_PROXY=")
+		cmd.Env = append(append(os.Environ(), l.exports()...), "no_proxy=", "NO_PROXY=")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)
