@@ -13,7 +13,9 @@ help: ## list the targets
 
 run: ## the whole plane on this machine; RUN_FLAGS="--store=memory --port 8081" to change it
 	@scripts/need.sh go
-	@go run ./emulator $(RUN_FLAGS)
+	@echo "building; the very first time takes some minutes" >&2
+	@go build -o bin/emulator ./emulator
+	@exec bin/emulator $(RUN_FLAGS)
 
 test: ## what CI runs: format, vet, static checks, layers, all tests with -race on the real emulators
 	@scripts/check.sh
@@ -43,4 +45,5 @@ destroy: ## PROJECT=p REGION=r [FLAGS=--all]: remove what deploy made
 	@scripts/destroy.sh --project "$(PROJECT)" --region "$(REGION)" $(FLAGS)
 
 proxyctl: ## build the operators' command line into bin/
+	@scripts/need.sh go
 	@go build -o bin/proxyctl ./scripts/proxyctl
