@@ -220,8 +220,9 @@ func scripts(t *testing.T) []string {
 
 func TestADryRunNeedsNothingAndShowsEverything(t *testing.T) {
 	t.Parallel()
+	work := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "bash", "../scripts/deploy.sh", "--project", "my-project", "--region", "us-central1", "--dry-run")
-	cmd.Env = append(os.Environ(), "VERSION=v1", "CRAWLERS=group:crawlers@example.com serviceAccount:c@other.iam.gserviceaccount.com")
+	cmd.Env = append(os.Environ(), "VERSION=v1", "CRAWLERS=group:crawlers@example.com serviceAccount:c@other.iam.gserviceaccount.com", "TMPDIR="+work)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Run(), "%s", out.String())
@@ -229,9 +230,14 @@ func TestADryRunNeedsNothingAndShowsEverything(t *testing.T) {
 		"gcloud services enable", "service-accounts create proxyfleet-lease", "firestore databases create", "topics create proxyfleet-probes-dead",
 		"gcloud builds submit", "run services replace", "scripts/smoke.sh lease", "scheduler jobs create http", "subscriptions create proxyfleet-push",
 		"firewall-rules create", "--member=group:crawlers@example.com", "--member=serviceAccount:c@other.iam.gserviceaccount.com", "monitoring policies create",
-		"Nothing was asked or done",
+		"Nothing was asked or done", "000000000000 stands for", "are in " + work,
 	} {
 		assert.Contains(t, out.String(), want)
+	}
+	named := regexp.MustCompile(regexp.QuoteMeta(work)+`/[\w.]+/[\w.-]+`).FindAllString(out.String(), -1)
+	require.Greater(t, len(named), 10)
+	for _, file := range named {
+		assert.FileExists(t, file, "named by a command")
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
 		assert.LessOrEqual(t, len(line), 250, "hard to read: %s", line)

@@ -2,7 +2,7 @@
 # deploy.sh --project P --region R [FLAGS]: makes the plane in a project, or brings it up to date.
 # A second run changes nothing; a run that was cut off is finished by the next.
 #
-#   --dry-run          print every command of a first deploy, ask and do nothing
+#   --dry-run          print every command of a first deploy, ask and do nothing; the files that they name are kept
 #   --diff             ask what is there, print only what would be done
 #   --providers FILE   the providers file to use from now on
 #   --from-source      have Google's buildpack build the functions, instead of our slim images
@@ -99,7 +99,11 @@ fi
 
 step "Done"
 case $MODE in
-  dry) say "Nothing was asked or done: this is what a first deploy does." ;;
+  dry) say "Nothing was asked or done: this is what a first deploy does. 000000000000 stands for the project's number."
+       rm -f "$WORK/changes" "$WORK/images"
+       find "$WORK" -type f -size 0 -exec rm -f {} +
+       trap - EXIT
+       if rmdir "$WORK" 2>/dev/null; then :; else say "The files that the commands name are in $WORK, to be read and then removed."; fi ;;
   diff) say "$(wc -l < "$WORK/changes" | tr -d ' ') commands would be run." ;;
   *) say "$(wc -l < "$WORK/changes" | tr -d ' ') commands were run."
      say "Crawlers lease at $LEASE_URL/v1/leases with an ID token; who may is in the setting CRAWLERS${CRAWLERS:+: $CRAWLERS}." ;;

@@ -41,7 +41,7 @@ func TestFlagsOfTheReadmeExist(t *testing.T) {
 			continue
 		}
 		// Nothing but the dry run: the deploy itself is rehearsed at length.
-		out := mustRun(t, "bash", "-c", "cd ../..; VERSION=v1 "+m[1]+"scripts/deploy.sh --project "+m[3]+" --region "+m[4]+" "+m[5]+m[6]+" --dry-run")
+		out := mustRun(t, "bash", "-c", "cd ../..; export TMPDIR="+t.TempDir()+"; VERSION=v1 "+m[1]+"scripts/deploy.sh --project "+m[3]+" --region "+m[4]+" "+m[5]+m[6]+" --dry-run")
 		assert.Contains(t, out, "# Done", line)
 	}
 }
