@@ -127,12 +127,19 @@ func explainUnhealthy(p Proxy, now time.Time) (Explanation, bool) {
 	return e, true
 }
 
-func explainReady(p Proxy, _ time.Time) Explanation {
+func explainReady(p Proxy, now time.Time) Explanation {
 	e := Explanation{State: string(ConditionReady), Why: "probes pass; it can be leased"}
 	if c, ok := p.Status.Conditions.Get(ConditionReady); ok {
 		e.Since = c.LastTransitionTime
 	}
-	if p.Status.Replacing != "" {
+	old, d := p.Status.Instance, p.Status.Drain
+	switch {
+	case old != nil && p.Status.Endpoint != nil && p.Status.Endpoint.Incarnation > old.Incarnation:
+		e.Next = "the VM before, " + old.Name + ", is deleted"
+		if d != nil {
+			e.Next += fmt.Sprintf(" when its leases have ended, in %s at the latest", remaining(d.Deadline, now))
+		}
+	case p.Status.Replacing != "":
 		e.Next = "a fresh VM takes over: " + p.Status.Replacing
 	}
 	return e

@@ -40,6 +40,13 @@ func TestAProxyIsExplainedInWords(t *testing.T) {
 		"it works": {nil, Explanation{"Ready", "probes pass; it can be leased", ago(time.Hour), ""}},
 		"it works and is being replaced": {[]func(*Proxy){func(p *Proxy) { p.Status.Replacing = "rotate" }},
 			Explanation{"Ready", "probes pass; it can be leased", ago(time.Hour), "a fresh VM takes over: rotate"}},
+		"a fresh VM serves, leases on the one before are live": {[]func(*Proxy){func(p *Proxy) {
+			p.Status.Replacing, p.Status.Endpoint.Incarnation = "rotate", 2
+			p.Status.Drain = &Drain{Incarnation: 1, Deadline: explainNow.Add(90 * time.Second)}
+		}},
+			Explanation{"Ready", "probes pass; it can be leased", ago(time.Hour), "the VM before, proxy-1, is deleted when its leases have ended, in 1m30s at the latest"}},
+		"a fresh VM serves, the one before goes": {[]func(*Proxy){func(p *Proxy) { p.Status.Replacing, p.Status.Endpoint.Incarnation = "rotate", 2 }},
+			Explanation{"Ready", "probes pass; it can be leased", ago(time.Hour), "the VM before, proxy-1, is deleted"}},
 		"deletion asked for": {[]func(*Proxy){func(p *Proxy) { p.DeleteTime = ago(time.Second) }},
 			Explanation{"Deleting", "its deletion was asked for", ago(time.Second), "the VM is deleted, then the document"}},
 		"deletion asked for, leases live": {[]func(*Proxy){func(p *Proxy) {

@@ -50,7 +50,11 @@ func (c *cli) rotateCommand() *cobra.Command {
 			return false, progress, err
 		}
 		fresh := p.Status.Next == nil && p.Status.Instance.Incarnation > before[p.Name]
-		if done && !fresh {
+		switch serving := p.Status.Endpoint; {
+		case !done || fresh:
+		case serving != nil && serving.Incarnation > before[p.Name]:
+			progress = "the fresh VM serves; " + cmp.Or(fleet.Explain(*p, now).Next, "the one before is deleted")
+		default:
 			progress = "waits for the fresh VM: " + cmp.Or(p.Status.Replacing, "the next run begins it")
 		}
 		return done && fresh, progress, nil

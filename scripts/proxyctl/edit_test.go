@@ -123,6 +123,8 @@ func TestWaitingShowsHowFarThingsAre(t *testing.T) {
 	r.sees(errs, "waits for the fresh VM: the next run begins it")
 	r.status("a", func(s *fleet.Status) { s.Replacing = "rotate" })
 	r.sees(errs, "waits for the fresh VM: rotate")
+	r.status("a", func(s *fleet.Status) { s.Endpoint.Incarnation = s.Incarnation + 1 })
+	r.sees(errs, "the fresh VM serves; the VM before, ")
 	r.ready("a")
 	require.Equal(t, exitOK, <-ended)
 
