@@ -37,8 +37,11 @@ func startOrigin(caFile string) (*origin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the origin: %w", err)
 	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // Node's crawlers fail with HTTP/2 at an address that is no name
 	o := &origin{URL: "https://" + l.Addr().String(), CAFile: caFile, server: &http.Server{
 		Handler:           originHandler(),
+		Protocols:         &protocols,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{leaf}},
 		ReadHeaderTimeout: 10 * time.Second,
 	}}
