@@ -112,6 +112,17 @@ func TestCurlReportsAFailureAndShowsRefusals(t *testing.T) {
 	require.Contains(t, r.errors, "no lease: FILTER_EMPTY: ")
 }
 
+func TestWithoutAURLNothingIsLeased(t *testing.T) {
+	t.Parallel()
+	for dir, command := range map[string][]string{"curl": {"./lease.sh"}, "python": {python(t), "crawl.py"}} {
+		p := clienttest.New(t, 1, "a")
+		r := run(t, p, dir, nil, command...)
+		require.NotZero(t, r.code, dir)
+		require.Contains(t, r.errors, "which URL?")
+		require.Zero(t, p.Calls("/v1/leases"))
+	}
+}
+
 func python(t *testing.T) string {
 	t.Helper()
 	needs(t, "python3 with requests", "python3", "-c", "import requests")

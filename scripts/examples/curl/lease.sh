@@ -8,6 +8,7 @@
 # Needs curl and jq. A lease of five minutes is enough for what one command fetches; what takes longer
 # renews it: POST $LEASE_URL/v1/leases/$id:renew
 set -euo pipefail
+[ $# -gt 0 ] || { echo "lease.sh: which URL?  lease.sh URL..." >&2; exit 2; }
 
 base=${LEASE_URL:-http://127.0.0.1:8080}
 request=${LEASE_REQUEST:-'{"waitSeconds":10}'}

@@ -49,4 +49,6 @@ def main(urls):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit("crawl.py: which URL?  python3 crawl.py URL...")
     sys.exit(main(sys.argv[1:]))
