@@ -43,9 +43,13 @@ func (p *plane) prepareFleet(ctx context.Context) (samples, error) {
 	if err := os.Mkdir(s.secretsDir, 0o700); err != nil {
 		return s, err
 	}
-	secret := fmt.Sprintf("{%q: %q}\n", "basic", sampleCredentials)
-	if err := os.WriteFile(filepath.Join(s.secretsDir, "proxy-auth"), []byte(secret), 0o600); err != nil {
-		return s, err
+	for name, secret := range map[string]string{ // those that the README's manifest names
+		"proxy-auth":       fmt.Sprintf("{%q: %q}\n", "basic", sampleCredentials),
+		"proxy-cloud-init": `{"user-data": "#cloud-config"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(s.secretsDir, name), []byte(secret), 0o600); err != nil {
+			return s, err
+		}
 	}
 	if s.providersFile, err = p.prepareProviders(ctx, replace); err != nil {
 		return s, err

@@ -3,11 +3,15 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"crawl.example.com/proxyfleet/emulator/proc"
 )
 
 // snippets returns the README's fenced blocks of one language.
@@ -63,4 +67,16 @@ func TestReadmeCommandsWork(t *testing.T) {
 		}
 		require.Contains(t, run("python3", "-c", here.Replace(snippets(t, "python")[0])), "hello from the origin")
 	})
+}
+
+// TestReadmeManifestBecomesAProxyHere applies the README's manifest but for what only a cloud has.
+func TestReadmeManifestBecomesAProxyHere(t *testing.T) {
+	port, err := proc.FreePort()
+	require.NoError(t, err)
+	here := strings.NewReplacer("provider: gce-main", "provider: mock", "port: 3128", "port: "+strconv.Itoa(port),
+		"  maxLeases: 5", "  maxLeases: 5\n  healthCheck: {url: \"${ORIGIN_URL}/generate_204\"}")
+	specs := filepath.Join(t.TempDir(), "readme.yaml")
+	require.NoError(t, os.WriteFile(specs, []byte(here.Replace(snippets(t, "yaml")[0])), 0o600))
+	l := up(t, "--store", "memory", "--specs", specs)
+	l.lease(t, `{"labels":{"pool":"news"}}`)
 }
