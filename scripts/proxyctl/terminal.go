@@ -6,20 +6,24 @@ import (
 	"os"
 	"strings"
 	"unicode"
+
+	"golang.org/x/term"
 )
 
 // isTerminal reports whether a person looks at, or types into, what stream is.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// columns is how many characters a line of the terminal w has; 80 where that cannot be told.
+func columns(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
 	}
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull) // a character device, too
-	return err != nil || !os.SameFile(info, null)
+	return 80
 }
 
 // printable makes text fit for one line of a terminal: whoever wrote it moves no cursor there.

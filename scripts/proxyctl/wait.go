@@ -104,6 +104,10 @@ func (p *progress) show(line string) {
 	}
 	p.last = line
 	if p.terminal {
+		// A line that is wrapped could not be taken back.
+		if text := []rune(line); len(text) >= columns(p.w) {
+			line = string(text[:columns(p.w)-2]) + "…"
+		}
 		fmt.Fprintf(p.w, "\r\x1b[2K%s", line)
 		return
 	}
