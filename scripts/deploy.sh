@@ -20,7 +20,7 @@ PROJECT='' REGION='' FROM_SOURCE=off ONLY=foundation,data,images,services,edges,
 while [ $# -gt 0 ]; do
   case $1 in
     --project | --region | --providers | --only)
-      if [ $# -lt 2 ] || [ -z "$2" ]; then die "$1 needs a value"; fi
+      if [ $# -lt 2 ] || [ -z "$2" ]; then die "$1 needs a value; with make: PROJECT=my-project REGION=us-central1"; fi
       case $1 in --project) PROJECT=$2 ;; --region) REGION=$2 ;; --providers) PROVIDERS=$2 ;; --only) ONLY=$2 ;; esac
       shift ;;
     --dry-run) MODE=dry ;;

@@ -17,7 +17,7 @@ ONLY=foundation,data,images,services,edges,monitoring
 while [ $# -gt 0 ]; do
   case $1 in
     --project | --region)
-      if [ $# -lt 2 ] || [ -z "$2" ]; then die "$1 needs a value"; fi
+      if [ $# -lt 2 ] || [ -z "$2" ]; then die "$1 needs a value; with make: PROJECT=my-project REGION=us-central1"; fi
       case $1 in --project) PROJECT=$2 ;; --region) REGION=$2 ;; esac
       shift ;;
     --all) ALL=on ;;

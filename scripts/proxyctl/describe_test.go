@@ -104,6 +104,7 @@ func TestDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 		require.Contains(t, out, line)
 	}
 	require.NotContains(t, out, "FAIL")
+	require.Contains(t, r.ok("", "doctor"), "not asked: give its address as --url or LEASE_URL")
 }
 
 // unindexed is a database that nobody deployed to.

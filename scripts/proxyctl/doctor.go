@@ -58,10 +58,12 @@ func (c *cli) checks(url string) []check {
 	all := []check{
 		{"configuration", c.checkConfiguration}, {"documents", checkDocuments}, {"indexes", checkIndexes}, {"last run", checkRun}, {"catalog", checkCatalog},
 	}
-	if url != "" {
-		all = append(all, check{"lease function", func(ctx context.Context, _ store.Store, _ time.Time) (string, error) { return checkLease(ctx, url) }})
-	}
-	return all
+	return append(all, check{"lease function", func(ctx context.Context, _ store.Store, _ time.Time) (string, error) {
+		if url == "" {
+			return "not asked: give its address as --url or LEASE_URL", nil
+		}
+		return checkLease(ctx, url)
+	}})
 }
 
 // checkConfiguration says what is looked at; a wrong project is the most frequent mistake of all.

@@ -103,6 +103,21 @@ func (r *rig) sees(errs *buffer, text string) {
 	require.Eventually(r.t, func() bool { return contains(errs.String(), text) }, 10*time.Second, time.Millisecond, "waiting for %q", text)
 }
 
+func TestWhoStopsWaitingHearsThatTheChangeGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx, stop := context.WithCancel(t.Context())
+	errs := &buffer{}
+	c := r.cli(r.store, document("a"), &buffer{}, errs)
+	ended := make(chan int, 1)
+	go func() { ended <- c.run(ctx, []string{"--project", "p", "apply", "-f", "-", "--wait"}) }()
+	r.sees(errs, "0 of 1 done")
+	stop()
+	require.NotEqual(t, exitOK, <-ended)
+	require.Contains(t, errs.String(), "stopped waiting; what was asked for is still under way")
+	r.proxy("a")
+}
+
 func TestWaitingShowsHowFarThingsAre(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -62,7 +62,7 @@ func (c *cli) wait(ctx context.Context, w waiter, names []string, done condition
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return fmt.Errorf("%w: %s", errWaited, line)
 			}
-			return ctx.Err()
+			return fmt.Errorf("stopped waiting; what was asked for is still under way: %w", ctx.Err())
 		case <-timer.C:
 		}
 	}
