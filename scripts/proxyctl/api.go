@@ -30,7 +30,8 @@ const authHelp = `
 The lease function is at --url (LEASE_URL). PROXYFLEET_API_KEY holds an API key, or an ID token that you fetched:
 export PROXYFLEET_API_KEY=$(gcloud auth print-identity-token). Without it, on https, the service account of this machine is used.`
 
-func (f *leaseFlags) add(cmd *cobra.Command) {
+// add adds the flags; wait is how long is waited for a slot unless somebody says otherwise.
+func (f *leaseFlags) add(cmd *cobra.Command, wait time.Duration) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.url, "url", envOr(envLeaseURL, "http://127.0.0.1:8080"), "the lease function (LEASE_URL)")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil, "only proxies with label k=v; may be repeated")
@@ -38,7 +39,7 @@ func (f *leaseFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.region, "region", "", "only proxies in this region")
 	flags.StringVar(&f.holder, "holder", "", "who asks, for people who look at leases")
 	flags.DurationVar(&f.ttl, "ttl", 2*time.Minute, "how long a lease outlives this program when it dies, 10s to 1h")
-	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for a free slot, 0s to 30s")
+	flags.DurationVar(&f.wait, "wait", wait, "how long to wait for a free slot, 0s to 30s")
 }
 
 // request returns what every lease is asked with.

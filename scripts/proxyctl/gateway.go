@@ -53,13 +53,17 @@ https nobody but the crawler sees the status. Crawlers that share a gateway are 
 			return c.gateway(cmd.Context(), listen, gateway.New(leaser{client: leases, like: req, now: c.now}, config))
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, gatewayWait)
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3128", "address to listen on")
 	cmd.Flags().StringVar(&rotate, "rotate", "request", "request, sticky or a duration such as 30s")
 	cmd.Flags().StringVar(&ban, "ban", "403,429", "statuses that count as a ban")
 	cmd.Flags().IntVar(&attempts, "attempts", 3, "leases that one request may use up, 1 to 10")
 	return cmd
 }
+
+// gatewayWait is how long a request waits for a slot: its crawler knows nothing of leases, and would take
+// a refusal for an error of the site's. Crawlers themselves wait for some half a minute.
+const gatewayWait = 10 * time.Second
 
 // closeTimeout bounds how long leases are given back at the end.
 const closeTimeout = 10 * time.Second

@@ -56,6 +56,7 @@ func TestGatewayLeasesForCrawlersThatKnowNothingOfLeases(t *testing.T) {
 	}
 	require.Len(t, f.called("/v1/leases"), 1, "sticky")
 	require.Contains(t, f.called("/v1/leases")[0], `"target":"shop.example.com"`)
+	require.Contains(t, f.called("/v1/leases")[0], `"waitSeconds":10`, "a busy fleet is no error of the site's")
 	require.EqualValues(t, 1, f.live())
 	require.Equal(t, exitOK, end())
 	require.Zero(t, f.live(), "the end gives every lease back")

@@ -55,7 +55,7 @@ and 127 when CMD cannot be run.
 			return c.lease(cmd.Context(), leases, req, command)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, 0)
 	cmd.Flags().StringVar(&target, "target", "", "host that will be fetched, so that proxies it has banned are left out")
 	cmd.Flags().StringVar(&sticky, "sticky", "", "the same proxy for the same key, where possible")
 	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
