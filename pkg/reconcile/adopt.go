@@ -99,17 +99,28 @@ func (p *planner) identify() bool {
 }
 
 // suspects names the instances that a Proxy without a status may have and that nobody has looked at
-// yet: those around the incarnation that leases go to.
+// yet: those around the incarnation that leases go to, around the one below which they are drained, and
+// around the highest that is seen. A listing may show any of these and hide the others.
 func (p *planner) suspects() []provider.Ref {
 	if p.Entry == nil {
 		return nil
 	}
-	known := max(p.Entry.Incarnation, p.Entry.DrainingBelow)
+	highest := int64(0)
 	for _, i := range p.owned {
-		known = max(known, i.Incarnation)
+		highest = max(highest, i.Incarnation)
 	}
+	var around []int64
+	for _, known := range []int64{p.Entry.Incarnation, p.Entry.DrainingBelow, highest} {
+		for n := known - 1; n <= known+2; n++ {
+			around = append(around, n)
+		}
+	}
+	slices.Sort(around)
 	var refs []provider.Ref
-	for n := max(1, known-1); n <= known+2; n++ {
+	for _, n := range slices.Compact(around) {
+		if n < 1 {
+			continue
+		}
 		name := p.nameOf(n)
 		f := p.Facts[name]
 		if _, seen := p.owned[name]; !seen && f.Seen == nil && !f.Absent && f.GetErr == nil {

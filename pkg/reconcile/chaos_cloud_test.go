@@ -60,11 +60,12 @@ func (w *watched) create(p *player, req provider.CreateRequest) (provider.Instan
 	return made, err
 }
 
-// checkWiped: a document that lost its status must find its instances again, not get others.
+// checkWiped: a document that lost its status must find its instances again, not get others. One that
+// was meant before may be made anew when the cloud takes it back.
 func (w *watched) checkWiped(req provider.CreateRequest) {
 	c := w.chaos
 	had := c.wiped[req.UID]
-	if len(had) == 0 || slices.Contains(had, req.Name) {
+	if len(had) == 0 || slices.Contains(had, req.Name) || slices.Contains(c.meant[req.UID], req.Name) {
 		return
 	}
 	doc, found := c.document(req.UID)

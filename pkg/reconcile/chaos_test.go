@@ -49,6 +49,7 @@ type chaos struct {
 
 	uids     map[string]string   // documents that ever were, by uid
 	wiped    map[string][]string // live instances when a status was lost, by uid
+	meant    map[string][]string // what a lost status named, by uid
 	wipedAt  map[string]int      // the first run that begins after it
 	vanished map[string]time.Time
 	spoilt   map[string]string
@@ -70,7 +71,7 @@ const foreignOwner = "somebody-else"
 func newChaos(seed uint64, s hands) *chaos {
 	c := &chaos{
 		rng: rand.New(rand.NewPCG(seed, 1)), store: s, began: time.Now(), trace: func(string, ...any) {},
-		names: []string{"a", "b", "c", "d", "e"}, uids: map[string]string{}, wiped: map[string][]string{}, wipedAt: map[string]int{}, vanished: map[string]time.Time{},
+		names: []string{"a", "b", "c", "d", "e"}, uids: map[string]string{}, wiped: map[string][]string{}, meant: map[string][]string{}, wipedAt: map[string]int{}, vanished: map[string]time.Time{},
 		spoilt: map[string]string{}, made: map[string]bool{}, first: map[string]bool{}, leases: map[string]lease{},
 	}
 	for _, w := range []*watched{{name: "main", max: 3}, {name: "other"}} {

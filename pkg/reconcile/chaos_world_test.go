@@ -100,6 +100,11 @@ func (c *chaos) wipe() {
 			}
 		}
 	}
+	for _, i := range []*fleet.Instance{p.Status.Instance, p.Status.Next} {
+		if i != nil {
+			c.meant[uid] = append(c.meant[uid], i.Name)
+		}
+	}
 	c.trace("wipe %s: %v", p.Name, c.wiped[uid])
 	c.store.wipe(p.Name)
 }

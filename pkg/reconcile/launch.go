@@ -133,12 +133,13 @@ func (p *planner) hasStock(zone string) bool {
 }
 
 // refused learns from an attempt that came to nothing for certain, or of which nothing is known but
-// the error. After a stock-out the next zone is tried at once, under the same name.
+// the error. After a stock-out the next zone is tried at once, under the same name, if by now nothing
+// turned up that has its place.
 func (p *planner) refused(i *fleet.Instance, err error) (row Row, certain bool) {
 	i.State, i.Operation, i.Address = "", "", ""
 	if _, out := provider.StockOutZone(err); out {
 		p.cool = map[string]time.Time{i.Zone: p.Now.Add(coolDown)}
-		if zone, _ := p.zone(); p.hasStock(zone) && i.SpecHash == p.hash {
+		if zone, _ := p.zone(); p.hasStock(zone) && i.SpecHash == p.hash && p.room(0) && !p.crowded(i.Name) {
 			p.event(EventZone, fmt.Sprintf("%s has no machines; %s is tried in %s", i.Zone, i.Name, zone))
 			i.Zone, i.IntentTime = zone, p.Now
 			p.order(i)

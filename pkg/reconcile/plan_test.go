@@ -293,6 +293,13 @@ func launchRows() []planRow {
 			assert.Equal(t, EventZone, lastEvent(d))
 		}},
 		{"a launch that failed for want of machines is certain, too", RowNextZone, viewOf(instance(1, provisioningState), failedLaunch(1, *errStockOut)), nil},
+		{"no other zone is tried where others have its place by now", RowRefused, viewOf(instance(1, ""), answered(1, errStockOut), fullCloud), func(t *testing.T, d Decision) {
+			assert.Empty(t, d.Actions)
+			assert.Contains(t, d.Cool, "r1-a", "and yet everybody learns of the stock-out")
+		}},
+		{"nor where instances of its own turned up that are too many", RowRefused, viewOf(instance(3, ""), answered(3, errStockOut), found(1, runningState), found(2, runningState)), func(t *testing.T, d Decision) {
+			assert.Empty(t, d.Actions)
+		}},
 		{"with no other zone it backs off and does not hurry", RowRefused, viewOf(oneZone, instance(1, ""), answered(1, errStockOut)), func(t *testing.T, d Decision) {
 			assert.Empty(t, d.Actions)
 			assert.Equal(t, start.Add(63*time.Second), d.Status.Retry.NotBefore)
@@ -487,5 +494,21 @@ func instanceRows() []planRow {
 		}), func(t *testing.T, d Decision) {
 			assert.Equal(t, []string{"create " + nameP(2) + " in r1-a"}, actions(d))
 		}},
+	}
+}
+
+// TestALostStatusAsksForWhatListingsMayHide: leases go to one incarnation, and a listing shows a later one.
+func TestALostStatusAsksForWhatListingsMayHide(t *testing.T) {
+	t.Parallel()
+	v := viewOf(listed(5, runningState), func(v *View) {
+		v.Proxy.Status = fleet.Status{}
+		v.Entry = &fleet.Entry{Incarnation: 2, DrainingBelow: 2}
+	})
+	var asked []string
+	for _, ref := range Plan(v).Ask.Get {
+		asked = append(asked, ref.Name)
+	}
+	for _, n := range []int64{1, 2, 3, 4, 6, 7} {
+		assert.Contains(t, asked, nameP(n), "incarnation %d", n)
 	}
 }
